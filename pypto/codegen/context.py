@@ -1,0 +1,50 @@
+"""What codegen hands to the templates: SSA values, operations, functions. Plain data, nothing left to decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Value(NamedTuple):
+    """An SSA value: its name with the percent sign, its type as text."""
+
+    name: str
+    type: str
+
+
+class Location(NamedTuple):
+    """Where the user wrote what an operation stands for."""
+
+    file: str
+    line: int
+    column: int
+
+
+class Op:
+    """One output construct: ``kind`` names its template macro, the other attributes are what the macro prints."""
+
+    def __init__(self, kind: str, loc: Location | None = None, **parts: Any) -> None:
+        self.kind = kind
+        self.loc = loc
+        self.__dict__.update(parts)
+
+
+@dataclass
+class FunctionContext:
+    """One ``func.func``."""
+
+    name: str
+    kind: str
+    args: list[Value] = field(default_factory=list)
+    constants: list[Op] = field(default_factory=list)
+    prologue: list[Op] = field(default_factory=list)
+    body: list[Op] = field(default_factory=list)
+
+
+@dataclass
+class ModuleContext:
+    """One ``.pto`` file. ``arch`` is the module attribute ``pto.target_arch``."""
+
+    arch: str
+    functions: list[FunctionContext]

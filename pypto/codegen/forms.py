@@ -1,0 +1,257 @@
+"""How each operator is written: one function a form, `dps` for every plain instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import DataType
+from ..ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, Var, index_const
+from ..ir.types import ArrayType, ScalarType, TensorType, TileType
+from ..ops.registry import Bound, OpDecl, rebind
+from .context import Op, Value
+from .tensors import flat_offset, read_element, window, write_element
+from .types import array_text, scalar_text, tile_text
+
+if TYPE_CHECKING:
+    from .kernel import KernelBuilder
+
+_INLINE_ATTRS = frozenset({"pto.tcmp", "pto.tcmps", "pto.tcvt", "pto.tcolsum", "pto.tgather", "pto.tmrgsort"})
+"""Instructions whose attributes stand inside ``ins(..)``; elsewhere they follow ``outs(..)``."""
+
+
+def emit_form(kernel: KernelBuilder, decl: OpDecl, call: Call, result: Var | None) -> Value | None:
+    """Write ``call``; its value, when it has one, becomes ``result``'s."""
+    assert decl.pto is not None
+    form = _FORMS.get(decl.pto.form)
+    if form is None:
+        raise kernel.unsupported(call, f"{decl.name}: there is no form {decl.pto.form!r}")
+    return form(kernel, decl, rebind(call), call, result)
+
+
+def destination(kernel: KernelBuilder, decl: OpDecl, bound: Bound, result: Var | None) -> Value:
+    """The buffer an operator writes: its result's, or the argument's it overwrites."""
+    if result is not None and isinstance(result.type, TileType):
+        return kernel.handle(result)
+    written = decl.reuses or decl.inherits
+    if written is None:
+        raise kernel.unsupported(bound[decl.args[0].name], f"{decl.name} without a result")
+    return kernel.value(bound[written])
+
+
+def operand(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Value:
+    """An instruction operand; a scalar takes the element type it meets."""
+    if not isinstance(value.type, ScalarType):
+        return kernel.value(value)
+    if element is None or element is value.dtype:
+        return kernel.scalars.emit(value)
+    if isinstance(value, (ConstInt, ConstFloat)) and not (isinstance(value, ConstFloat) and not element.is_float()):
+        return kernel.scalars.constant(value.value, element)
+    return kernel.scalars.convert(kernel.scalars.emit(value), value.dtype, element)
+
+
+def element_of(bound: Bound, names: Sequence[str]) -> DataType | None:
+    """Element type of the first tile among the named arguments."""
+    for name in names:
+        value = bound[name]
+        if value is not None and isinstance(value.type, TileType):
+            return value.type.dtype
+    return None
+
+
+def attributes(decl: OpDecl, bound: Bound) -> list[tuple[str, str]]:
+    """The instruction's attributes that were given: the declaration says how each value is written."""
+    assert decl.pto is not None
+    made = []
+    for name, text in decl.pto.attrs.items():
+        value = bound.values.get(name)
+        if value is None:
+            continue
+        key, _, pattern = text.partition("=")
+        shown = value.name if isinstance(value, Enum) else str(value).lower() if isinstance(value, bool) else str(value)
+        made.append((key.strip(), pattern.strip().replace("@", shown)))
+    return made
+
+
+def dps(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """``pto.x ins(operands) outs(result) {attrs}``."""
+    assert decl.pto is not None
+    names = [n for n in decl.pto.operands if bound[n] is not None]
+    element = element_of(bound, names)
+    if element is None and isinstance(call.type, TileType):
+        element = call.type.dtype
+    ins = [operand(kernel, bound[n], element) for n in names]
+    out = destination(kernel, decl, bound, result) if decl.pto.out == "result" else kernel.value(bound[decl.pto.out])
+    instruction(kernel, decl.pto.mnemonic, ins, out, attributes(decl, bound))
+    return out if result is not None else None
+
+
+def instruction(
+    kernel: KernelBuilder, mnemonic: str, ins: Sequence[Value], out: Value, attrs: Sequence[tuple[str, str]] = ()
+) -> None:
+    """One instruction in destination-passing style."""
+    inline = mnemonic in _INLINE_ATTRS
+    kernel.add(Op("dps", mnemonic=mnemonic, ins=ins, outs=[out], attrs=attrs, inline_attrs=inline))
+
+
+def load(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A window of a tensor into a tile."""
+    if result is None:
+        return None
+    tensor, sizes = bound["tensor"], bound.dims("valid_shapes") or bound.dims("shapes")
+    source = window(kernel, tensor, bound.dims("offsets"), sizes, tensor.name_hint)
+    out = kernel.handle(result)
+    instruction(kernel, "pto.tload", [source], out)
+    return out
+
+
+def store(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A tile's valid region into a window of a tensor; the value is the tensor."""
+    tile, tensor, offsets = bound["tile"], bound["output_tensor"], bound.dims("offsets")
+    sizes: Sequence[Expr] = bound.dims("shapes") if "shapes" in bound.values else ()
+    if not sizes:
+        valid = tile.type.valid_shape
+        sizes = (*(index_const(1) for _ in range(len(offsets) - len(valid))), *valid[-len(offsets) :])
+    target = window(kernel, tensor, offsets, sizes, tensor.name_hint)
+    instruction(kernel, "pto.tstore", [kernel.value(tile)], target, attributes(decl, bound))
+    if result is None:
+        return None
+    kernel.pointers[result] = kernel.pointers[tensor]
+    return kernel.handle(tensor)
+
+
+def create(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A buffer without contents."""
+    return kernel.handle(result) if result is not None else None
+
+
+def slice_tile(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A window of a tile, sharing its bytes."""
+    if result is None:
+        return None
+    type, source = result.type, kernel.value(bound["tile"])
+    assert isinstance(type, TileType)
+    offsets = [kernel.scalars.index(o) for o in bound.dims("offset")]
+    sizes = [str(getattr(d, "value", d)) for d in type.shape]
+    valid = [kernel.scalars.index(d) for d in type.valid_shape] if bound.dims("valid_shape") else []
+    made = kernel.fresh(result.name_hint, tile_text(type, kernel.target))
+    kernel.add(Op("subview", result=made, source=source, offsets=offsets, sizes=sizes, valid=valid))
+    return made
+
+
+def reshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """The same bytes under another shape."""
+    if result is None:
+        return None
+    source = kernel.value(bound[decl.args[0].name])
+    assert isinstance(result.type, TileType)
+    made = kernel.fresh(result.name_hint, tile_text(result.type, kernel.target))
+    kernel.add(Op("treshape", result=made, source=source))
+    return made
+
+
+def set_validshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """The same buffer with another valid region: a handle of its own at the same address."""
+    return kernel.handle(result) if result is not None else None
+
+
+def extract(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A window of a tile copied into a buffer of its own."""
+    if result is None:
+        return None
+    source = kernel.value(bound["src"])
+    at = [kernel.scalars.index(bound[n]) for n in ("index_row", "index_col")]
+    out = kernel.handle(result)
+    instruction(kernel, "pto.textract", [source, *at], out)
+    return out
+
+
+def assemble(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A tile written over a window of another, in place."""
+    out = destination(kernel, decl, bound, result)
+    target, source = kernel.value(bound["target"]), bound["source"]
+    if target != out:
+        instruction(kernel, "pto.tmov", [target], out)
+    type = source.type
+    assert isinstance(type, TileType) and result is not None and isinstance(result.type, TileType)
+    offsets = [kernel.scalars.index(o) for o in bound.dims("offset")]
+    part = TileType(type.shape, type.dtype, result.type.memref, result.type.tile_view and
+                    result.type.tile_view.replace(valid_shape=type.shape), result.type.memory_space)  # fmt: skip
+    view = kernel.fresh(f"{result.name_hint}_part", tile_text(part, kernel.target))
+    sizes = [str(getattr(d, "value", d)) for d in type.shape]
+    kernel.add(Op("subview", result=view, source=out, offsets=offsets, sizes=sizes, valid=[]))
+    instruction(kernel, "pto.tmov", [kernel.value(source)], view)
+    return out
+
+
+def tile_offset(tile: Expr, indices: Sequence[Expr]) -> Expr:
+    """Flat row-major element offset of ``indices`` in a tile."""
+    assert isinstance(tile.type, TileType)
+    strides, step = [], 1
+    for dim in reversed(tile.type.shape):
+        strides.insert(0, index_const(step))
+        step *= getattr(dim, "value", 1)
+    return flat_offset(indices, strides)
+
+
+def read(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """One element of a tile or tensor."""
+    source, indices = bound[decl.args[0].name], _indices(bound, decl)
+    if isinstance(source.type, TensorType):
+        return read_element(kernel, source, indices)
+    offset = kernel.scalars.index(tile_offset(source, indices))
+    made = kernel.fresh("elem", scalar_text(source.type.dtype))
+    kernel.add(Op("tgetval", ins=[kernel.value(source), offset], result=made))
+    return made
+
+
+def write(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """Set one element of a tile or tensor; the value is the tile or tensor."""
+    target, indices, value = bound[decl.args[0].name], _indices(bound, decl), bound[decl.args[2].name]
+    if isinstance(target.type, TensorType):
+        write_element(kernel, target, indices, value)
+        if result is not None:
+            kernel.pointers[result] = kernel.pointers[target]
+        return kernel.handle(target)
+    offset = kernel.scalars.index(tile_offset(target, indices))
+    made = operand(kernel, value, target.type.dtype)
+    instruction(kernel, "pto.tsetval", [offset, made], kernel.value(target))
+    return kernel.value(target)
+
+
+def _indices(bound: Bound, decl: OpDecl) -> Sequence[Expr]:
+    value = bound[decl.args[1].name]
+    return value.elements if isinstance(value, MakeTuple) else (value,)
+
+
+def array_create(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A stack array."""
+    type = call.type
+    assert isinstance(type, ArrayType) and isinstance(type.extent, ConstInt)
+    made = kernel.fresh(result.name_hint if result is not None else "array", array_text(type.extent.value, type.dtype))
+    kernel.add(Op("declare_array", result=made))
+    return made
+
+
+def array_get(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """One element of a stack array."""
+    array, index = bound[decl.args[0].name], kernel.scalars.index(bound[decl.args[1].name])
+    made = kernel.fresh("elem", scalar_text(array.type.dtype))
+    kernel.add(Op("array_get", source=kernel.value(array), offset=index, result=made))
+    return made
+
+
+def array_set(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """Set one element of a stack array in place; the value is the array."""
+    array, index = bound[decl.args[0].name], kernel.scalars.index(bound[decl.args[1].name])
+    value = operand(kernel, bound[decl.args[2].name], array.type.dtype)
+    kernel.add(Op("array_set", source=kernel.value(array), offset=index, value=value))
+    return kernel.value(array)
+
+
+_FORMS: dict[str, Callable[[KernelBuilder, OpDecl, Bound, Call, Var | None], Any]] = {
+    "dps": dps, "load": load, "store": store, "create": create, "slice": slice_tile, "reshape": reshape,
+    "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "read": read, "write": write,
+    "array_create": array_create, "array_get": array_get, "array_set": array_set,
+}  # fmt: skip

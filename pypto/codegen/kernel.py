@@ -1,0 +1,399 @@
+"""One InCore function to its PTO context. A transliteration: one IR construct, one output construct."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..backend.target import Target
+from ..dtypes import DataType
+from ..errors import InternalError
+from ..ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, TupleGetItemExpr, Var
+from ..ir.node import IRNode
+from ..ir.program import Function
+from ..ir.span import Span
+from ..ir.stmt import (
+    AssignStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt, YieldStmt, flatten_to_stmts,
+)  # fmt: skip
+from ..ir.types import ScalarType, TensorType, TileType
+from ..ir.visitor import Visitor
+from ..ops.registry import decl_of
+from .context import FunctionContext, Location, Op, Value
+from .names import Names
+from .scalars import ScalarEmitter
+from .tensors import tensor_view_op
+from .types import ptr_text, scalar_text, tile_text
+
+_LANES = {
+    "tile.get_block_idx": "__pypto_spmd_block_idx",
+    "tile.get_block_num": "__pypto_spmd_block_num",
+    "tile.get_subblock_idx": "__pypto_spmd_subblock_idx",
+}
+
+
+class KernelBuilder:
+    """Builds the `FunctionContext` of one kernel."""
+
+    def __init__(self, function: Function, target: Target, kind: str, locations: bool) -> None:
+        self.function, self.target, self.locations = function, target, locations
+        self.context = FunctionContext(function.name, kind)
+        self.names = Names()
+        self.scalars = ScalarEmitter(self)
+        self.block = self.context.body
+        self.values: dict[Var, Value] = {}
+        self.pointers: dict[Var, tuple[Value, TensorType]] = {}
+        self._tiles: dict[Any, Value] = {}
+        self._loc: Location | None = None
+
+    def build(self) -> FunctionContext:
+        self._declare_arguments()
+        self.statement(self.function.body)
+        return self.context
+
+    # Arguments
+
+    def _declare_arguments(self) -> None:
+        params: Sequence[Var] = self.function.params
+        tensors = [p for p in params if isinstance(p.type, TensorType)]
+        scalars = [p for p in params if isinstance(p.type, ScalarType)]
+        if len(tensors) + len(scalars) != len(params):
+            odd = next(p for p in params if not isinstance(p.type, (TensorType, ScalarType)))
+            raise self.unsupported(odd, f"a kernel parameter of type {odd.type}")
+        for p in tensors:
+            self.pointers[p] = (self._argument(ptr_text(p.type)), p.type)  # pyright: ignore[reportArgumentType]
+        for p in scalars:
+            self.values[p] = self._argument(scalar_text(p.dtype))
+        for dim in dynamic_dims(self.function):
+            self.values[dim] = self._argument("index")
+        self._declare_lanes()
+        for p in tensors:
+            self._view(p)
+
+    def _argument(self, type_text: str) -> Value:
+        value = Value(f"%arg{len(self.context.args)}", type_text)
+        self.context.args.append(value)
+        return value
+
+    def _declare_lanes(self) -> None:
+        used = {name for name in _LANES if self.uses(name)}
+        self.lanes: dict[str, Value] = {}
+        for op, name in _LANES.items():
+            if op in used:
+                value = Value(f"%{name}", "i32")
+                self.context.args.append(value)
+                self.lanes[op] = value
+
+    def uses(self, op: str) -> bool:
+        """Whether the kernel calls operator ``op``."""
+        from ..ir.program import summarize
+
+        return op in summarize(self.function).ops
+
+    def _view(self, tensor: Var) -> None:
+        pointer, type = self.pointers[tensor]
+        outer, self.block = self.block, self.context.prologue
+        op = tensor_view_op(self, tensor.name_hint, pointer, type)
+        self.add(op)
+        self.block = outer
+        self.values[tensor] = op.result
+
+    # Emission
+
+    def add(self, op: Op) -> None:
+        """Append ``op``, at the current user line, to the block being built."""
+        if op.loc is None and self.block is not self.context.prologue:
+            op.loc = self._loc
+        self.block.append(op)
+
+    def fresh(self, hint: str, type_text: str) -> Value:
+        return Value(self.names.take(hint), type_text)
+
+    def at(self, span: Span) -> None:
+        """Operations from here on stand for the code at ``span``."""
+        if self.locations and span.is_valid():
+            self._loc = Location(span.filename, span.begin_line, span.begin_column)
+
+    def unsupported(self, node: IRNode, what: str) -> InternalError:
+        return InternalError(f"codegen met {what}, which an earlier pass should have lowered or refused", node.span)
+
+    # Values
+
+    def value(self, expr: Expr) -> Value:
+        """The SSA value of any expression."""
+        if isinstance(expr, Var) and not isinstance(expr.type, ScalarType):
+            return self.handle(expr)
+        if isinstance(expr, Call) and not isinstance(expr.type, ScalarType):
+            raise self.unsupported(expr, f"a nested call of {expr.op.name}")
+        return self.scalars.emit(expr)
+
+    def scalar_var(self, var: Var) -> Value:
+        found = self.values.get(var)
+        if found is None:
+            raise self.unsupported(var, f"{var.name_hint!r} before it has a value")
+        return found
+
+    def handle(self, var: Var) -> Value:
+        """The handle of a tile, array or tensor view."""
+        found = self.values.get(var)
+        if found is None:
+            if not isinstance(var.type, TileType):
+                raise self.unsupported(var, f"{var.name_hint!r} before it has a value")
+            found = self.values[var] = self.tile_buffer(var)
+        return found
+
+    def tile_buffer(self, var: Var) -> Value:
+        """The buffer at a tile's address: one handle for each distinct address, type and valid region."""
+        type = var.type
+        assert isinstance(type, TileType)
+        memref = type.memref
+        if memref is None:
+            raise self.unsupported(var, f"tile {var.name_hint!r} without an allocation")
+        text = tile_text(type, self.target)
+        dynamic = [d for d in type.valid_shape if not isinstance(d, ConstInt)]
+        address = memref.byte_offset
+        movable = not dynamic and isinstance(address, ConstInt)
+        key = (getattr(address, "value", id(address)), text, *(id(d) for d in dynamic))
+        known = self._tiles.get(key) if movable else None
+        if known is not None:
+            return known
+        outer = self.block
+        if movable:
+            self.block = self.context.prologue
+        made = self._alloc(var, type, text)
+        self.block = outer
+        if movable:
+            self._tiles[key] = made
+        return made
+
+    def _alloc(self, var: Var, type: TileType, text: str) -> Value:
+        assert type.memref is not None
+        offset = type.memref.byte_offset
+        address = (
+            self.scalars.constant(offset.value, DataType.INT64)
+            if isinstance(offset, ConstInt)
+            else self.scalars.convert(self.scalars.emit(offset), offset.dtype, DataType.INT64)
+        )
+        rows, cols = type.valid_shape
+        result = self.fresh(var.name_hint, text)
+        self.add(Op(
+            "alloc_tile", result=result, addr=address,
+            valid_row=None if isinstance(rows, ConstInt) else self.scalars.index(rows),
+            valid_col=None if isinstance(cols, ConstInt) else self.scalars.index(cols),
+        ))  # fmt: skip
+        return result
+
+    def scalar_call(self, call: Call) -> Value:
+        """A call whose value is a scalar."""
+        result = self.emit_call(call, None)
+        if result is None:
+            raise self.unsupported(call, f"{call.op.name} without a value")
+        return result
+
+    # Statements
+
+    def statement(self, stmt: Stmt) -> None:
+        for s in flatten_to_stmts(stmt):
+            self.at(s.span)
+            handler = _STATEMENTS.get(type(s))
+            if handler is None:
+                raise self.unsupported(s, f"a {type(s).__name__}")
+            handler(self, s)
+
+    def assign(self, stmt: AssignStmt) -> None:
+        var, value = stmt.var, stmt.value
+        if isinstance(value, Call) and value.op.name in ("tile.alloc", "tensor.alloc"):
+            return
+        if isinstance(value, Call):
+            made = self.emit_call(value, var)
+        elif isinstance(value, Var) and not isinstance(value.type, ScalarType):
+            made = self.handle(value)
+            if value in self.pointers:
+                self.pointers[var] = self.pointers[value]
+        elif isinstance(value, (MakeTuple, TupleGetItemExpr)):
+            raise self.unsupported(value, f"a tuple in {var.name_hint!r}")
+        else:
+            made = self.scalars.emit(value)
+        if made is not None:
+            self.values[var] = made
+
+    def evaluate(self, stmt: EvalStmt) -> None:
+        if not isinstance(stmt.expr, Call):
+            raise self.unsupported(stmt, f"a bare {type(stmt.expr).__name__}")
+        self.emit_call(stmt.expr, None)
+
+    def emit_call(self, call: Call, result: Var | None) -> Value | None:
+        """Emit an operator; its value becomes ``result``'s."""
+        from .forms import emit_form
+
+        if call.op.name in self.lanes:
+            lane = self.lanes[call.op.name]
+            target = call.dtype
+            return self.scalars.convert(lane, DataType.INT32, target)
+        decl = decl_of(call)
+        if decl is None or decl.pto is None:
+            raise self.unsupported(call, f"{call.op.name}")
+        return emit_form(self, decl, call, result)
+
+    def returns(self, stmt: ReturnStmt) -> None:
+        """A kernel's results are its Out parameters; there is nothing to write."""
+
+    # Control flow: tiles and tensors are carried by their buffers, scalars as SSA values.
+
+    def bind_carried(self, var: Var, source: Value | None, init: Expr | None) -> None:
+        """A carried or merged variable that is not a scalar: the buffer it shares with what flows into it."""
+        if isinstance(var.type, TileType):
+            self.values[var] = self.tile_buffer(var)
+        elif init is not None:
+            self.values[var] = self.value(init)
+            if isinstance(init, Var) and init in self.pointers:
+                self.pointers[var] = self.pointers[init]
+        elif source is not None:
+            self.values[var] = source
+
+    def for_loop(self, stmt: ForStmt) -> None:
+        start, stop, step = (self.scalars.index(e) for e in (stmt.start, stmt.stop, stmt.step))
+        scalar = [i for i, a in enumerate(stmt.iter_args) if isinstance(a.type, ScalarType)]
+        inits = [self.scalars.emit(stmt.iter_args[i].init_value) for i in scalar]
+        if scalar_text(stmt.loop_var.dtype) != "index":
+            raise self.unsupported(stmt, f"a loop variable of {stmt.loop_var.dtype}")
+        index = self.fresh(stmt.loop_var.name_hint, "index")
+        self.values[stmt.loop_var] = index
+        carried = self._bind_iter_args(stmt.iter_args, inits)
+        body = self._nested(stmt.body, lambda y: self._yield(y, scalar, bool(carried)))
+        results = self._bind_results(stmt, scalar)
+        self.at(stmt.span)
+        loop = {"index": index, "start": start, "stop": stop, "step": step}
+        self.add(Op("loop_for", **loop, carried=carried, body=body, results=results))
+
+    def _bind_iter_args(self, iter_args: Sequence[IterArg], inits: list[Value]) -> list[tuple[Value, Value]]:
+        carried, remaining = [], iter(inits)
+        for arg in iter_args:
+            if isinstance(arg.type, ScalarType):
+                init = next(remaining)
+                value = self.values[arg] = self.fresh(arg.name_hint, init.type)
+                carried.append((value, init))
+            else:
+                self.bind_carried(arg, None, arg.init_value)
+        return carried
+
+    def _bind_results(self, stmt: ForStmt | WhileStmt, scalar: list[int]) -> list[Value]:
+        results = []
+        for i, var in enumerate(stmt.return_vars):
+            if i in scalar:
+                value = self.values[var] = self.fresh(var.name_hint, scalar_text(var.dtype))
+                results.append(value)
+            else:
+                self.bind_carried(var, None, stmt.iter_args[i])
+        return results
+
+    def _nested(self, body: Stmt | None, finish: Any) -> list[Op]:
+        """The operations of a region; ``finish`` receives its final yield, or None."""
+        outer, self.block = self.block, []
+        stmts = flatten_to_stmts(body)
+        last = stmts[-1] if stmts and isinstance(stmts[-1], YieldStmt) else None
+        for s in stmts[: len(stmts) - 1] if last else stmts:
+            self.statement(s)
+        finish(last)
+        made, self.block = self.block, outer
+        return made
+
+    def _yield(self, stmt: YieldStmt | None, scalar: list[int], needed: bool) -> None:
+        if not needed:
+            return
+        if stmt is None:
+            raise self.unsupported(self.function, "a loop or branch that yields no value")
+        operands = [self.scalars.emit(stmt.values[i]) for i in scalar]
+        self.add(Op("yields", operands=operands))
+
+    def branch(self, stmt: IfStmt) -> None:
+        condition = self.scalars.emit(stmt.condition)
+        scalar = [i for i, v in enumerate(stmt.return_vars) if isinstance(v.type, ScalarType)]
+        yields: list[YieldStmt] = []
+
+        merged: list[list[Value | None]] = []
+
+        def finish(y: YieldStmt | None) -> None:
+            if y is not None:
+                yields.append(y)
+                merged.append([None if i in scalar else self.value(v) for i, v in enumerate(y.values)])
+            self._yield(y, scalar, bool(scalar))
+
+        then_body = self._nested(stmt.then_body, finish)
+        else_body = self._nested(stmt.else_body, finish) if stmt.else_body is not None else None
+        results = []
+        for i, var in enumerate(stmt.return_vars):
+            if i in scalar:
+                value = self.values[var] = self.fresh(var.name_hint, scalar_text(var.dtype))
+                results.append(value)
+            else:
+                self._merge(var, [m[i] for m in merged], [y.values[i] for y in yields])
+        self.at(stmt.span)
+        self.add(Op("branch", condition=condition, then_body=then_body, else_body=else_body, results=results))
+
+    def _merge(self, var: Var, handles: list[Value | None], sources: list[Expr]) -> None:
+        """A tile or tensor that both branches yield."""
+        if not isinstance(var.type, TileType) and len(set(handles)) != 1:
+            raise self.unsupported(var, f"{var.name_hint!r}, a different tensor in each branch")
+        self.bind_carried(var, handles[0] if handles else None, sources[0] if sources else None)
+
+    def while_loop(self, stmt: WhileStmt) -> None:
+        scalar = [i for i, a in enumerate(stmt.iter_args) if isinstance(a.type, ScalarType)]
+        inits = [self.scalars.emit(stmt.iter_args[i].init_value) for i in scalar]
+        carried = self._bind_iter_args(stmt.iter_args, inits)
+        before_args = [value for value, _ in carried]
+        outer, self.block = self.block, []
+        condition = self.scalars.emit(stmt.condition)
+        self.add(Op("condition", operands=[condition, *before_args]))
+        before, self.block = self.block, outer
+        after = [self.fresh(v.name[1:], v.type) for v in before_args]
+        for i, value in zip(scalar, after):
+            self.values[stmt.iter_args[i]] = value
+        body = self._nested(stmt.body, lambda y: self._yield_while(y, scalar))
+        results = self._bind_results(stmt, scalar)
+        self.at(stmt.span)
+        self.add(Op("loop_while", carried=carried, before=before, after_args=after, body=body, results=results))
+
+    def _yield_while(self, stmt: YieldStmt | None, scalar: list[int]) -> None:
+        if scalar:
+            self._yield(stmt, scalar, True)
+        else:
+            self.add(Op("yields", operands=[]))
+
+
+def _sequence(builder: KernelBuilder, stmt: SeqStmts) -> None:
+    builder.statement(stmt)
+
+
+_STATEMENTS: dict[type, Any] = {
+    AssignStmt: KernelBuilder.assign,
+    EvalStmt: KernelBuilder.evaluate,
+    ForStmt: KernelBuilder.for_loop,
+    IfStmt: KernelBuilder.branch,
+    WhileStmt: KernelBuilder.while_loop,
+    ReturnStmt: KernelBuilder.returns,
+    SeqStmts: _sequence,
+}
+
+
+def dynamic_dims(function: Function) -> list[Var]:
+    """Symbols of a kernel's tensor shapes that are not parameters, in order of appearance."""
+    found: dict[Var, None] = {}
+
+    class Collector(Visitor):
+        def visit_var(self, op: Var) -> None:
+            if op not in params:
+                found[op] = None
+
+        def visit_type(self, type: Any) -> None:
+            if type.symbolic:
+                for dim in type.shape:
+                    self.visit(dim)
+                if type.tensor_view is not None:
+                    type.tensor_view._visit_children(self)
+
+    params = set(function.params)
+    collector = Collector()
+    for p in function.params:
+        if isinstance(p.type, TensorType):
+            collector.visit_type(p.type)
+    return list(found)

@@ -1,0 +1,31 @@
+"""Names of SSA values: the user's own, made unique."""
+
+from __future__ import annotations
+
+import re
+
+_BAD = re.compile(r"\W")
+
+
+class Names:
+    """Hands out each name once."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def take(self, hint: str) -> str:
+        """``%hint``, or ``%hint_1``, ``%hint_2`` .. when taken."""
+        hint = _BAD.sub("_", hint) or "v"
+        if hint[0].isdigit():
+            hint = f"v{hint}"
+        count = self._used.get(hint)
+        if count is None:
+            self._used[hint] = 0
+            return f"%{hint}"
+        while True:
+            count += 1
+            self._used[hint] = count
+            name = f"{hint}_{count}"
+            if name not in self._used:
+                self._used[name] = 0
+                return f"%{name}"

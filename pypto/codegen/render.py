@@ -1,0 +1,40 @@
+"""Templates to text."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jinja2
+
+from .._resources import resource_dir
+from .context import ModuleContext
+
+
+@lru_cache(maxsize=1)
+def environment() -> jinja2.Environment:
+    """The Jinja environment over ``codegen_templates/``."""
+    root = resource_dir("codegen_templates")
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: (root / name).read_text(encoding="utf-8")),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        auto_reload=False,
+    )
+
+
+@lru_cache(maxsize=None)
+def _type_macros() -> Any:
+    return environment().get_template("pto/types.mlir.j2").module
+
+
+@lru_cache(maxsize=4096)
+def type_text(key: NamedTuple) -> str:
+    """A PTO type as text; ``key`` is one of `types` and names its macro."""
+    return str(getattr(_type_macros(), key.macro)(key))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def render_module(module: ModuleContext) -> str:
+    """A whole ``.pto`` file."""
+    return environment().get_template("pto/module.mlir.j2").render(module=module)

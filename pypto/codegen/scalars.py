@@ -1,0 +1,173 @@
+"""Scalar expressions as ``arith`` operations."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING
+
+from ..dtypes import DataType
+from ..ir import expr as E
+from ..ir.expr import BinaryExpr, Cast, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr
+from .context import Op, Value
+from .types import scalar_text
+
+if TYPE_CHECKING:
+    from .kernel import KernelBuilder
+
+_INT = {
+    E.Add: "arith.addi", E.Sub: "arith.subi", E.Mul: "arith.muli", E.FloorDiv: "arith.floordivsi",
+    E.Min: "arith.minsi", E.Max: "arith.maxsi", E.BitAnd: "arith.andi", E.BitOr: "arith.ori",
+    E.BitXor: "arith.xori", E.BitShiftLeft: "arith.shli", E.BitShiftRight: "arith.shrsi",
+    E.And: "arith.andi", E.Or: "arith.ori", E.Xor: "arith.xori",
+}  # fmt: skip
+_UNSIGNED = {
+    E.FloorDiv: "arith.divui", E.FloorMod: "arith.remui", E.Min: "arith.minui", E.Max: "arith.maxui",
+    E.BitShiftRight: "arith.shrui",
+}  # fmt: skip
+_FLOAT = {
+    E.Add: "arith.addf", E.Sub: "arith.subf", E.Mul: "arith.mulf", E.FloatDiv: "arith.divf",
+    E.Min: "arith.minimumf", E.Max: "arith.maximumf",
+}  # fmt: skip
+_COMPARE = {E.Eq: "eq", E.Ne: "ne", E.Lt: "lt", E.Le: "le", E.Gt: "gt", E.Ge: "ge"}
+_FLOAT_FORMATS = {DataType.FP32: ("<f", "<I"), DataType.FP16: ("<e", "<H")}
+
+
+def float_text(value: float, dtype: DataType) -> str:
+    """A float literal as MLIR reads it: a decimal point always, bits for inf and nan."""
+    if math.isfinite(value):
+        mantissa, e, exponent = repr(value).partition("e")
+        return f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
+    if dtype is DataType.BF16:
+        return f"0x{struct.unpack('<I', struct.pack('<f', value))[0] >> 16:04X}"
+    to, back = _FLOAT_FORMATS[dtype]
+    bits = struct.unpack(back, struct.pack(to, value))[0]
+    return f"0x{bits:0{dtype.bits // 4}X}"
+
+
+def is_unsigned(dtype: DataType) -> bool:
+    return dtype.is_unsigned_int()
+
+
+class ScalarEmitter:
+    """Emits the arithmetic of one kernel; constants are kept at the head of the function, each once."""
+
+    def __init__(self, kernel: KernelBuilder) -> None:
+        self.kernel = kernel
+        self._constants: dict[tuple[str, str], Value] = {}
+
+    def emit(self, expr: Expr) -> Value:
+        """The SSA value of a scalar expression."""
+        if isinstance(expr, (ConstInt, ConstFloat, ConstBool)):
+            return self.constant(expr.value, expr.dtype)
+        if isinstance(expr, E.Var):
+            return self.kernel.scalar_var(expr)
+        if isinstance(expr, Cast):
+            return self.convert(self.emit(expr.operand), expr.operand.dtype, expr.dtype)
+        if isinstance(expr, BinaryExpr):
+            return self._binary(expr)
+        if isinstance(expr, UnaryExpr):
+            return self._unary(expr)
+        if isinstance(expr, E.Call):
+            return self.kernel.scalar_call(expr)
+        raise self.kernel.unsupported(expr, f"a scalar {type(expr).__name__}")
+
+    def constant(self, value: float | bool, dtype: DataType) -> Value:
+        """A constant, declared once in the function's head."""
+        type_text = scalar_text(dtype)
+        if dtype is DataType.BOOL:
+            text, name = ("true" if value else "false"), ("%true" if value else "%false")
+        elif dtype.is_float():
+            text, name = float_text(float(value), dtype), ""
+        else:
+            text = str(int(value))
+            name = f"%c{text.replace('-', 'm')}_{type_text}"
+        key = (text, type_text)
+        known = self._constants.get(key)
+        if known is None:
+            name = name or self.kernel.names.take("cst")
+            known = self._constants[key] = Value(name, type_text)
+            self.kernel.context.constants.append(Op("constant", result=known, text=text))
+        return known
+
+    def index(self, expr: Expr) -> Value:
+        """An integer expression as ``index``."""
+        if isinstance(expr, ConstInt):
+            return self.constant(expr.value, DataType.INDEX)
+        return self.convert(self.emit(expr), expr.dtype, DataType.INDEX)
+
+    def _binary(self, expr: BinaryExpr) -> Value:
+        cls, dtype = type(expr), expr.left.dtype
+        left, right = self.emit(expr.left), self.emit(expr.right)
+        if left.type != right.type:
+            right = self.convert(right, expr.right.dtype, dtype)
+        if cls in _COMPARE:
+            return self._compare(_COMPARE[cls], left, right, dtype)
+        if cls is E.FloorMod and not dtype.is_float() and not is_unsigned(dtype):
+            return self._floor_mod(left, right)
+        table = _FLOAT if dtype.is_float() else {**_INT, **_UNSIGNED} if is_unsigned(dtype) else _INT
+        mnemonic = table.get(cls)
+        if mnemonic is None:
+            raise self.kernel.unsupported(expr, f"{cls.__name__} of {dtype}")
+        return self._op(mnemonic, (left, right), left.type)
+
+    def _compare(self, predicate: str, left: Value, right: Value, dtype: DataType) -> Value:
+        if dtype.is_float():
+            name = f"arith.cmpf {'u' if predicate == 'ne' else 'o'}{predicate},"
+        else:
+            sign = "" if predicate in ("eq", "ne") else "u" if is_unsigned(dtype) else "s"
+            name = f"arith.cmpi {sign}{predicate},"
+        return self._op(name, (left, right), "i1")
+
+    def _floor_mod(self, left: Value, right: Value) -> Value:
+        """MLIR has only the truncating remainder: ``a - floor(a / b) * b``."""
+        quotient = self._op("arith.floordivsi", (left, right), left.type)
+        return self._op("arith.subi", (left, self._op("arith.muli", (quotient, right), left.type)), left.type)
+
+    def _unary(self, expr: UnaryExpr) -> Value:
+        cls, dtype, operand = type(expr), expr.operand.dtype, self.emit(expr.operand)
+        if cls is E.Not:
+            return self._op("arith.xori", (operand, self.constant(True, DataType.BOOL)), "i1")
+        if cls is E.BitNot:
+            return self._op("arith.xori", (operand, self.constant(-1, dtype)), operand.type)
+        negative = self._negate(operand, dtype)
+        if cls is E.Neg:
+            return negative
+        if cls is E.Abs:
+            return self._op("arith.maximumf" if dtype.is_float() else "arith.maxsi", (operand, negative), operand.type)
+        raise self.kernel.unsupported(expr, f"{cls.__name__} of a scalar")
+
+    def _negate(self, operand: Value, dtype: DataType) -> Value:
+        if dtype.is_float():
+            return self._op("arith.negf", (operand,), operand.type)
+        return self._op("arith.subi", (self.constant(0, dtype), operand), operand.type)
+
+    def convert(self, value: Value, source: DataType, target: DataType) -> Value:
+        """``value`` in another dtype; nothing when the representations are the same."""
+        to = scalar_text(target)
+        if value.type == to:
+            return value
+        mnemonic = _cast_mnemonic(source, target)
+        result = self.kernel.fresh("cast", to)
+        self.kernel.add(Op("cast", mnemonic=mnemonic, operands=(value,), result=result))
+        return result
+
+    def _op(self, mnemonic: str, operands: tuple[Value, ...], result_type: str) -> Value:
+        result = self.kernel.fresh("s", result_type)
+        self.kernel.add(Op("arith", mnemonic=mnemonic, operands=operands, result=result))
+        return result
+
+
+def _cast_mnemonic(source: DataType, target: DataType) -> str:
+    if DataType.INDEX in (source, target) and not (source.is_float() or target.is_float()):
+        return "arith.index_castui" if is_unsigned(source) or source is DataType.BOOL else "arith.index_cast"
+    if source.is_float() and target.is_float():
+        return "arith.extf" if target.bits > source.bits else "arith.truncf"
+    if source.is_float():
+        return "arith.fptoui" if is_unsigned(target) else "arith.fptosi"
+    unsigned = is_unsigned(source) or source is DataType.BOOL
+    if target.is_float():
+        return "arith.uitofp" if unsigned else "arith.sitofp"
+    if target.bits < source.bits:
+        return "arith.trunci"
+    return "arith.extui" if unsigned else "arith.extsi"

@@ -1,0 +1,104 @@
+"""Tensors in global memory: views, windows, and single elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..dtypes import DataType
+from ..ir.enums import TensorLayout
+from ..ir.expr import ConstInt, Expr, Var, index_const
+from ..ir.scalar import build_scalar
+from ..ir.span import UNKNOWN_SPAN
+from ..ir.tensor_view_semantics import build_logical_strides_from_layout
+from ..ir.types import TensorType
+from .context import Op, Value
+from .types import partition_text, scalar_text, tensor_view_text
+
+if TYPE_CHECKING:
+    from .kernel import KernelBuilder
+
+_LAYOUTS = {
+    TensorLayout.ND: "nd",
+    TensorLayout.DN: "dn",
+    TensorLayout.NZ: "nz",
+    TensorLayout.MX_A_ZZ: "mx_a_zz",
+    TensorLayout.MX_B_NN: "mx_b_nn",
+}
+
+
+def strides_of(type: TensorType) -> tuple[Sequence[Expr], TensorLayout]:
+    """Element strides and layout of a tensor's view.
+
+    A column ``[M, 1]`` without a view is stated as DN with strides ``[1, M]``: the bytes are the same, and a
+    column tile, which is column major, is loaded from a DN view.
+    """
+    view = type.tensor_view
+    if view is not None and view.stride:
+        return view.stride, view.layout
+    layout = view.layout if view is not None else TensorLayout.ND
+    shape = type.shape
+    is_column = len(shape) == 2 and isinstance(shape[1], ConstInt) and shape[1].value == 1
+    if layout is TensorLayout.ND and is_column:
+        return (index_const(1), shape[0]), TensorLayout.DN
+    return build_logical_strides_from_layout(shape, layout), layout
+
+
+def tensor_view_op(kernel: KernelBuilder, name: str, pointer: Value, type: TensorType) -> Op:
+    """The view of a whole tensor."""
+    strides, layout = strides_of(type)
+    shape = [kernel.scalars.index(d) for d in type.shape]
+    stride_values = [kernel.scalars.index(s) for s in strides]
+    result = kernel.fresh(f"{name}_view", tensor_view_text(len(shape), type.dtype))
+    return Op(
+        "make_tensor_view", result=result, source=pointer, shape=shape, strides=stride_values, layout=_LAYOUTS[layout]
+    )
+
+
+def window(kernel: KernelBuilder, tensor: Var, offsets: Sequence[Expr], sizes: Sequence[Expr], name: str) -> Value:
+    """The window of ``sizes`` at ``offsets`` of a tensor's view."""
+    view = kernel.handle(tensor)
+    extents = tuple(d.value if isinstance(d, ConstInt) else None for d in sizes)
+    offset_values = [kernel.scalars.index(o) for o in offsets]
+    size_values = [kernel.scalars.index(d) for d in sizes]
+    result = kernel.fresh(f"{name}_pview", partition_text(extents, tensor.dtype))
+    kernel.add(Op("partition_view", result=result, source=view, offsets=offset_values, sizes=size_values))
+    return result
+
+
+def flat_offset(indices: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
+    """``sum(index * stride)`` as one expression, constants folded."""
+    total: Expr | None = None
+    for index, stride in zip(indices, strides):
+        i, s = (e.value if isinstance(e, ConstInt) else None for e in (index, stride))
+        if i == 0:
+            continue
+        if i is not None and s is not None:
+            term: Expr = index_const(i * s)
+        elif s == 1:
+            term = index
+        else:
+            term = build_scalar("Mul", (index, stride), UNKNOWN_SPAN)
+        if isinstance(total, ConstInt) and isinstance(term, ConstInt):
+            total = index_const(total.value + term.value)
+        else:
+            total = term if total is None else build_scalar("Add", (total, term), UNKNOWN_SPAN)
+    return total if total is not None else index_const(0)
+
+
+def read_element(kernel: KernelBuilder, tensor: Var, indices: Sequence[Expr]) -> Value:
+    """One element of a tensor, by its flat offset."""
+    pointer, type = kernel.pointers[tensor]
+    offset = kernel.scalars.index(flat_offset(indices, strides_of(type)[0]))
+    element = type.dtype if type.dtype is not DataType.BOOL else DataType.INT8
+    result = kernel.fresh("elem", scalar_text(element))
+    kernel.add(Op("load_scalar", result=result, source=pointer, offset=offset))
+    return result
+
+
+def write_element(kernel: KernelBuilder, tensor: Var, indices: Sequence[Expr], value: Expr) -> None:
+    """Set one element of a tensor, by its flat offset."""
+    pointer, type = kernel.pointers[tensor]
+    offset = kernel.scalars.index(flat_offset(indices, strides_of(type)[0]))
+    made = kernel.scalars.convert(kernel.scalars.emit(value), value.dtype, type.dtype)
+    kernel.add(Op("store_scalar", source=pointer, offset=offset, value=made))

@@ -1,0 +1,82 @@
+"""Scalar expressions from operands of mixed dtypes: promotion and construction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtypes import DataType
+from . import expr as E
+from .expr import BinaryExpr, Cast, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr
+from .span import UNKNOWN_SPAN, Span
+from .types import ScalarType
+
+
+def scalar_const(value: bool | int | float, like: DataType | None, span: Span = UNKNOWN_SPAN) -> Expr:
+    """A constant for a Python number, in ``like`` where it can hold the number."""
+    if isinstance(value, bool):
+        return ConstBool(value, span)
+    if isinstance(value, int):
+        if like is not None and like.is_float():
+            return ConstFloat(float(value), like, span)
+        return ConstInt(value, like if like is not None and like is not DataType.BOOL else DataType.INDEX, span)
+    if isinstance(value, float):
+        return ConstFloat(value, like if like is not None and like.is_float() else DataType.FP32, span)
+    raise TypeError(f"expected a number or a scalar expression, got {type(value).__name__}")
+
+
+def scalar_dtype(value: Expr) -> DataType:
+    """The dtype of a scalar expression; TypeError for anything else."""
+    if not isinstance(value.type, ScalarType):
+        raise TypeError(f"scalar arithmetic needs ScalarType operands, got {value.type}")
+    return value.type.dtype
+
+
+def promote(a: DataType, b: DataType) -> DataType:
+    """The dtype two scalars meet in: floating point before integer, then the wider, then INDEX, then signed."""
+    if a is b:
+        return a
+    if a.is_float() != b.is_float():
+        return a if a.is_float() else b
+    if a.bits != b.bits:
+        return a if a.bits > b.bits else b
+    if DataType.INDEX in (a, b):
+        return DataType.INDEX
+    return b if a.is_unsigned_int() else a
+
+
+def binary(cls: type[BinaryExpr], left: Expr, right: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
+    """``cls`` of two scalars: operands are cast to their common dtype, comparisons yield BOOL."""
+    a, b = scalar_dtype(left), scalar_dtype(right)
+    if cls in E.LOGICAL:
+        return cls(left, right, DataType.BOOL, span)  # pyright: ignore[reportCallIssue]
+    common = promote(a, b)
+    if cls is E.FloatDiv and not common.is_float():
+        common = DataType.FP32
+    left, right = cast_scalar(left, common, span), cast_scalar(right, common, span)
+    result = DataType.BOOL if cls in E.COMPARISONS else common
+    return cls(left, right, result, span)  # pyright: ignore[reportCallIssue]
+
+
+def cast_scalar(value: Expr, dtype: DataType, span: Span = UNKNOWN_SPAN) -> Expr:
+    """``value`` in ``dtype``. INDEX and INT64 are one representation and are never cast into each other."""
+    have = scalar_dtype(value)
+    if have is dtype or {have, dtype} == {DataType.INDEX, DataType.INT64}:
+        return value
+    if isinstance(value, ConstInt) and have is DataType.INDEX:
+        return scalar_const(value.value, dtype, value.span)
+    return Cast(value, dtype, span)  # pyright: ignore[reportCallIssue]
+
+
+def unary(cls: type[UnaryExpr], operand: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
+    """``cls`` of one scalar."""
+    dtype = scalar_dtype(operand)
+    return cls(operand, DataType.BOOL if cls is E.Not else dtype, span)  # pyright: ignore[reportCallIssue]
+
+
+def build_scalar(name: str, operands: Sequence[Any], span: Span) -> Expr:
+    """The expression class ``name`` of operands of which at least one is an expression."""
+    like = next(scalar_dtype(o) for o in operands if isinstance(o, Expr))
+    made = [o if isinstance(o, Expr) else scalar_const(o, like, span) for o in operands]
+    cls = getattr(E, name)
+    return unary(cls, made[0], span) if len(made) == 1 else binary(cls, made[0], made[1], span)

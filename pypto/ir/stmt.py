@@ -1,0 +1,257 @@
+"""Statements and scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from .enums import ForKind, InlineLanguage, Level, Role, ScopeKind, SplitMode
+from .expr import Expr, IterArg, Var
+from .node import DATA, EMPTY, MAPPING, NODE, NODES, IRNode, NodeList, define, ignore, node, node_list, use
+from .span import UNKNOWN_SPAN, Span
+
+
+@node
+class Stmt(IRNode):
+    """Base of statements. ``leading_comments`` are the source comments above it."""
+
+    leading_comments: NodeList = ignore(DATA, EMPTY)
+    abstract = True
+
+
+def attach_leading_comments(stmt: Stmt, comments: Iterable[str]) -> Stmt:
+    """A copy of ``stmt`` with ``comments`` above it."""
+    if isinstance(stmt, SeqStmts):
+        raise ValueError("a SeqStmts carries no comments: attach them to a statement inside it")
+    return stmt.replace(leading_comments=node_list(comments))
+
+
+@node
+class AssignStmt(Stmt):
+    """``var = value``."""
+
+    value: Expr = use(NODE)
+    var: Var = define(NODE)
+
+    signature = ("var", "value", "span", "leading_comments")
+
+
+@node
+class EvalStmt(Stmt):
+    """Evaluate ``expr`` for its effect."""
+
+    expr: Expr = use(NODE)
+
+
+@node
+class SeqStmts(Stmt):
+    """Statements in order."""
+
+    stmts: NodeList = use(NODES)
+
+
+@node
+class YieldStmt(Stmt):
+    """Hand ``values`` to the enclosing loop or branch."""
+
+    values: NodeList = use(NODES, EMPTY)
+
+
+@node
+class ReturnStmt(Stmt):
+    """Return ``value`` from the function."""
+
+    value: NodeList = use(NODES, EMPTY)
+
+    @property
+    def values(self) -> NodeList:
+        return self.value
+
+
+@node
+class BreakStmt(Stmt):
+    """Leave the loop."""
+
+
+@node
+class ContinueStmt(Stmt):
+    """Start the next iteration."""
+
+
+@node
+class InlineStmt(Stmt):
+    """A verbatim body in another language."""
+
+    body: str = use(DATA)
+    language: InlineLanguage = use(DATA, InlineLanguage.Python)
+
+
+@node
+class IfStmt(Stmt):
+    """Branches; ``return_vars`` receive what the taken branch yields."""
+
+    condition: Expr = use(NODE)
+    then_body: Stmt = use(NODE)
+    else_body: Stmt | None = use(NODE, None)
+    return_vars: NodeList = define(NODES, EMPTY)
+
+
+@node
+class ForStmt(Stmt):
+    """A counted loop; ``return_vars`` receive the last yielded values, or the initial ones."""
+
+    start: Expr = use(NODE)
+    stop: Expr = use(NODE)
+    step: Expr = use(NODE)
+    iter_args: NodeList = define(NODES, EMPTY)
+    loop_var: Var = define(NODE)
+    body: Stmt = use(NODE)
+    return_vars: NodeList = define(NODES, EMPTY)
+    kind: ForKind = use(DATA, ForKind.Sequential)
+    attrs: dict[str, Any] = use(MAPPING)
+
+    def __new__(
+        cls,
+        loop_var: Var,
+        start: Expr,
+        stop: Expr,
+        step: Expr,
+        iter_args: Iterable[IterArg],
+        body: Stmt,
+        return_vars: Iterable[Var],
+        span: Span = UNKNOWN_SPAN,
+        kind: ForKind = ForKind.Sequential,
+        attrs: Mapping[str, Any] | None = None,
+        leading_comments: Iterable[str] = (),
+    ) -> ForStmt:
+        carried, results = node_list(iter_args), node_list(return_vars)
+        return cls._build(
+            start, stop, step, carried, loop_var, body, results, kind, dict(attrs or {}), span,
+            node_list(leading_comments),
+        )  # fmt: skip
+
+
+@node
+class WhileStmt(Stmt):
+    """A conditional loop."""
+
+    iter_args: NodeList = define(NODES, EMPTY)
+    condition: Expr = use(NODE)
+    body: Stmt = use(NODE)
+    return_vars: NodeList = define(NODES, EMPTY)
+
+    signature = ("condition", "iter_args", "body", "return_vars", "span", "leading_comments")
+
+
+class ScopeStmt(Stmt):
+    """A region with an execution context of its own; control flow passes straight through it."""
+
+    __slots__ = ()
+    scope_kind: ClassVar[ScopeKind]
+    name_hint: str
+    body: Stmt
+    attrs: dict[str, Any]
+
+
+@node
+class InCoreScopeStmt(ScopeStmt):
+    """Runs on a core group; becomes an InCore function."""
+
+    name_hint: str = use(DATA, "")
+    body: Stmt = use(NODE)
+    split: SplitMode | None = use(DATA, None)
+    attrs: dict[str, Any] = use(MAPPING, None)
+    scope_kind = ScopeKind.InCore
+
+
+@node
+class ClusterScopeStmt(ScopeStmt):
+    """Runs on cube and vector cores together; becomes a Group function."""
+
+    name_hint: str = use(DATA, "")
+    body: Stmt = use(NODE)
+    attrs: dict[str, Any] = use(MAPPING, None)
+    scope_kind = ScopeKind.Cluster
+
+
+@node
+class HierarchyScopeStmt(ScopeStmt):
+    """Runs at a machine level; becomes a function of that level and role."""
+
+    level: Level = use(DATA)
+    role: Role | None = use(DATA, None)
+    name_hint: str = use(DATA, "")
+    body: Stmt = use(NODE)
+    attrs: dict[str, Any] = use(MAPPING, None)
+    scope_kind = ScopeKind.Hierarchy
+
+
+@node
+class SpmdScopeStmt(ScopeStmt):
+    """``core_num`` blocks run the region."""
+
+    core_num: Expr = use(NODE)
+    sync_start: bool = use(DATA, False)
+    name_hint: str = use(DATA, "")
+    body: Stmt = use(NODE)
+    attrs: dict[str, Any] = use(MAPPING, None)
+    scope_kind = ScopeKind.Spmd
+
+
+@node
+class SplitAivScopeStmt(ScopeStmt):
+    """The two vector lanes run the region, each on its part."""
+
+    split: SplitMode = use(DATA)
+    count: int = use(DATA, 2)
+    name_hint: str = use(DATA, "")
+    body: Stmt = use(NODE)
+    attrs: dict[str, Any] = use(MAPPING, None)
+    scope_kind = ScopeKind.SplitAiv
+
+
+@node
+class RuntimeScopeStmt(ScopeStmt):
+    """A region of tasks whose dependencies the runtime (or, ``manual``, the author) states."""
+
+    manual: bool = use(DATA, False)
+    name_hint: str = use(DATA, "")
+    body: Stmt = use(NODE)
+    attrs: dict[str, Any] = use(MAPPING, None)
+    scope_kind = ScopeKind.Runtime
+
+
+@node
+class CommDomainScopeStmt(ScopeStmt):
+    """A communication domain with its window buffers."""
+
+    devices: NodeList = use(NODES, EMPTY)
+    slots: NodeList = define(NODES, EMPTY)
+    name_hint: str = use(DATA, "")
+    body: Stmt = use(NODE)
+    attrs: dict[str, Any] = use(MAPPING, None)
+    scope_kind = ScopeKind.CommDomain
+
+
+def flatten_to_stmts(stmt: Stmt | None) -> list[Stmt]:
+    """The statements of a body, nested sequences opened."""
+    if stmt is None:
+        return []
+    if not isinstance(stmt, SeqStmts):
+        return [stmt]
+    flat: list[Stmt] = []
+    for s in stmt.stmts:
+        flat.extend(flatten_to_stmts(s)) if isinstance(s, SeqStmts) else flat.append(s)
+    return flat
+
+
+def seq(stmts: Iterable[Stmt], span: Span = UNKNOWN_SPAN) -> Stmt:
+    """One statement for many: itself when alone, else a flat sequence."""
+    flat: list[Stmt] = []
+    for s in stmts:
+        flat.extend(flatten_to_stmts(s))
+    if len(flat) == 1:
+        return flat[0]
+    if not span.is_valid() and flat:
+        span = flat[0].span
+    return SeqStmts(NodeList(flat), span)

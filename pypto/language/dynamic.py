@@ -1,0 +1,33 @@
+"""Dimensions whose extent is known only at run time."""
+
+from __future__ import annotations
+
+from ..dtypes import DataType
+from ..ir.expr import Var
+from ..ir.types import ScalarType
+
+
+class DynVar:
+    """A run-time dimension. The same object is the same dimension wherever it is used.
+
+    ``var`` is the INDEX variable that stands for it in types.
+    """
+
+    __slots__ = ("name", "var")
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"a dynamic dimension needs a name that is an identifier, got {name!r}")
+        self.name = name
+        self.var = Var(name, ScalarType(DataType.INDEX))
+
+    def __repr__(self) -> str:
+        return f"pl.dynamic({self.name!r})"
+
+
+def dynamic(name: str) -> DynVar:
+    """A dimension called ``name`` whose extent each launch decides.
+
+    Raises ValueError when ``name`` is not an identifier.
+    """
+    return DynVar(name)

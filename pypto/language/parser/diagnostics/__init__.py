@@ -1,0 +1,27 @@
+"""Parser errors and how they are shown, under their public import path."""
+
+from __future__ import annotations
+
+from .exceptions import (
+    InvalidOperationError,
+    ParserError,
+    ParserSyntaxError,
+    ParserTypeError,
+    ScopeIsolationError,
+    SSAViolationError,
+    UndefinedVariableError,
+    UnsupportedFeatureError,
+)
+from .renderer import ErrorRenderer
+
+__all__ = [
+    "ErrorRenderer",
+    "InvalidOperationError",
+    "ParserError",
+    "ParserSyntaxError",
+    "ParserTypeError",
+    "SSAViolationError",
+    "ScopeIsolationError",
+    "UndefinedVariableError",
+    "UnsupportedFeatureError",
+]

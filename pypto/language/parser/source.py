@@ -1,0 +1,116 @@
+"""From a function object to its syntax tree: one parse per source file."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+from ...errors import ParserSyntaxError
+from ...ir.span import Span
+
+
+class SourceFile:
+    """A parsed file: its lines, and its function and class definitions by first line (decorators included)."""
+
+    __slots__ = ("filename", "lines", "functions", "classes")
+
+    def __init__(self, filename: str, lines: Sequence[str], tree: ast.AST | None = None) -> None:
+        self.filename = filename
+        self.lines = lines
+        self.functions: dict[int, ast.FunctionDef] = {}
+        self.classes: list[ast.ClassDef] = []
+        for node in _definitions(tree or ast.parse("".join(lines), filename)):
+            if isinstance(node, ast.ClassDef):
+                self.classes.append(node)
+            else:
+                first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+                self.functions[first] = node
+
+    def comments_in(self, first: int, last: int) -> dict[int, list[tuple[int, str]]]:
+        """Comments of a range of lines, as `extract_line_comments` gives them."""
+        block = self.lines[first - 1 : last]
+        if not any("#" in line for line in block):
+            return {}
+        text = "".join(block)
+        if '"' not in text and "'" not in text:
+            found = {}
+            for number, line in enumerate(block, first):
+                column = line.find("#")
+                if column >= 0:
+                    found[number] = [(column, line[column + 1 :].removeprefix(" ").rstrip())]
+            return found
+        from .comment_extractor import extract_line_comments
+
+        return {line + first - 1: notes for line, notes in extract_line_comments(text).items()}
+
+    def class_around(self, name: str, line: int) -> ast.ClassDef | None:
+        """The class ``name`` whose text holds ``line``, innermost first."""
+        found = [c for c in self.classes if c.name == name and _first_line(c) <= line <= (c.end_lineno or 0)]
+        return max(found, key=_first_line, default=None)
+
+
+def _first_line(node: ast.ClassDef) -> int:
+    return node.decorator_list[0].lineno if node.decorator_list else node.lineno
+
+
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def _definitions(tree: ast.AST) -> list[Any]:
+    """Function and class definitions at any depth; expressions are not entered."""
+    found: list[Any] = []
+    stack: list[Any] = [tree]
+    while stack:
+        node = stack.pop()
+        for block in _BLOCKS:
+            for child in getattr(node, block, ()):
+                if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                    found.append(child)
+                stack.append(child)
+    return found
+
+
+_cache: dict[str, SourceFile] = {}
+
+
+def register_source(filename: str, text: str, tree: ast.AST | None = None) -> SourceFile:
+    """Make generated code known to error messages and to `source_file`."""
+    lines = text.splitlines(keepends=True)
+    linecache.cache[filename] = (len(text), None, lines, filename)
+    source = _cache[filename] = SourceFile(filename, lines, tree)
+    return source
+
+
+def forget_source(filename: str) -> None:
+    _cache.pop(filename, None)
+    linecache.cache.pop(filename, None)
+
+
+def source_file(filename: str, module_globals: dict[str, Any] | None = None) -> SourceFile | None:
+    """The parsed file, from the cache while its text is unchanged; None when there is no text."""
+    if filename not in _cache:
+        linecache.checkcache(filename)
+    lines = linecache.getlines(filename, module_globals)
+    if not lines:
+        return None
+    cached = _cache.get(filename)
+    if cached is None or cached.lines is not lines:
+        cached = _cache[filename] = SourceFile(filename, lines)
+    return cached
+
+
+def locate_function(fn: FunctionType) -> tuple[SourceFile, ast.FunctionDef]:
+    """The file and definition of ``fn``. ParserSyntaxError when its source cannot be read."""
+    code = fn.__code__
+    source = source_file(code.co_filename, fn.__globals__)
+    node = source.functions.get(code.co_firstlineno) if source is not None else None
+    if source is None or node is None or node.name != code.co_name:
+        raise ParserSyntaxError(
+            f"Cannot read the source of function '{fn.__name__}'",
+            Span(code.co_filename, code.co_firstlineno, 1),
+            hint="define the kernel with `def` in a file or notebook cell, or pass its text to pl.parse()",
+        )
+    return source, node

@@ -1,0 +1,622 @@
+"""Operator declarations and the call builder derived from them.
+
+An operator is one `declare` call. Its signature string gives each parameter's effect and kind::
+
+    "in tile: tile, in offsets: dims, out output_tensor: tensor, attr atomic: AtomicType = AtomicType.None_"
+
+- ``in`` / ``out`` / ``inout``: an expression argument whose buffer is read / overwritten / both. Every argument
+  states one; an ``out`` argument may be overwritten in part.
+- ``attr``: a compile-time keyword; ``pos`` one that is printed by position.
+
+Argument kinds: ``tile``, ``tensor``, ``array``, ``scalar``, ``index``, ``dims`` (a list of integers or integer
+expressions, one ``MakeTuple``), ``any``; ``a|b`` accepts both; ``scalar like x`` gives a literal the element dtype of
+argument ``x``. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
+of the IR, or conversions registered with `attr_kind`; a ``!`` suffix stores the attribute even at its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from functools import cache
+from typing import Any, Final
+
+from ..dtypes import DataType
+from ..ir.enums import MemorySpace
+from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Op, index_const
+from ..ir.node import EMPTY
+from ..ir.scalar import scalar_const
+from ..ir.span import UNKNOWN_SPAN, Span
+from ..ir.types import ArrayType, ScalarType, TensorType, TileType, Type, UnknownType
+
+
+class ArgEffect(Enum):
+    """What an operator does to an argument's buffer."""
+
+    Read = 0
+    Write = 1
+    ReadWrite = 2
+
+
+class WriteChannel(Enum):
+    """The path an operator's writes to global memory take: the two are not ordered against each other."""
+
+    Dma = 0
+    Scalar = 1
+
+
+class Core(Enum):
+    """Which core executes an operator; ``SHARED`` ones run wherever their operands are."""
+
+    SHARED = "shared"
+    VECTOR = "vector"
+    CUBE = "cube"
+    MOVE = "move"
+    """A transfer: the memories at its ends decide."""
+
+
+_EFFECTS = {"in": ArgEffect.Read, "out": ArgEffect.Write, "inout": ArgEffect.ReadWrite}
+MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter: its name, kinds (argument) or value kind (attribute), effect and default."""
+
+    name: str
+    kinds: tuple[str, ...]
+    effect: ArgEffect | None
+    default: Any = MISSING
+    like: str | None = None
+    """The argument whose element dtype a literal takes."""
+    always: bool = False
+    """Whether the attribute is stored at its default too, and required of `build_ir_call`."""
+    positional: bool = False
+    """Whether the attribute is printed by position."""
+
+    @property
+    def is_attr(self) -> bool:
+        return self.effect is None
+
+    @property
+    def optional(self) -> bool:
+        return self.default is not MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Pto:
+    """The PTO instruction of an operator: ``mnemonic ins(operands) outs(result) {attrs}``.
+
+    ``operands`` are parameter names in the instruction's order, left out when the argument was; ``out`` is
+    ``result`` or the parameter written. ``attrs`` maps instruction attributes to parameter names. ``form`` names a
+    construct that is more than this one line (``load``, ``store``, ``slice`` ...), which codegen writes from a
+    template of its own.
+    """
+
+    mnemonic: str = ""
+    operands: tuple[str, ...] = ()
+    out: str = "result"
+    attrs: Mapping[str, str] = field(default_factory=dict)
+    form: str = "dps"
+
+
+EffectRule = Callable[[Mapping[str, Any]], ArgEffect]
+
+
+@dataclass(frozen=True, slots=True)
+class OpDecl:
+    """Everything known of one operator."""
+
+    name: str
+    params: tuple[Param, ...]
+    infer: Callable[[Bound], Type]
+    doc: str
+    core: Core = Core.SHARED
+    spaces: Mapping[str, tuple[MemorySpace, ...]] = field(default_factory=dict)
+    """Memories each tile argument may be in, the preferred first; absent: anywhere."""
+    result_space: MemorySpace | str | None = None
+    """Where the result is: a memory, the attribute that says, the argument it is beside, or None (no tile)."""
+    inherits: str | None = None
+    """The argument whose buffer the result is a view of."""
+    reuses: str | None = None
+    """The argument whose buffer the result overwrites in place."""
+    inplace_safe: bool = True
+    """Whether the result may take the buffer of an input that dies here."""
+    pure: bool = True
+    """Whether a call whose result is unused can go."""
+    duplicable: bool = True
+    """Whether a second core may run a copy."""
+    scalar_form: str | None = None
+    """The operator a scalar last argument selects."""
+    tile_form: str | None = None
+    """The tile operator a tensor operator maps to, argument by argument."""
+    effects: Mapping[str, EffectRule] = field(default_factory=dict)
+    """Arguments whose effect depends on the call's attributes."""
+    channel: WriteChannel | None = None
+    pto: Pto | None = None
+    op: Op = field(init=False)
+    args: tuple[Param, ...] = field(init=False)
+    attrs: tuple[Param, ...] = field(init=False)
+    by_name: Mapping[str, Param] = field(init=False)
+
+    def __post_init__(self) -> None:
+        op = Op(self.name)
+        op.decl = self
+        put = object.__setattr__
+        put(self, "op", op)
+        put(self, "args", tuple(p for p in self.params if not p.is_attr))
+        put(self, "attrs", tuple(p for p in self.params if p.is_attr))
+        put(self, "by_name", {p.name: p for p in self.params})
+
+    def param(self, name: str) -> Param:
+        return self.by_name[name]
+
+    def arg_index(self, name: str) -> int:
+        return next(i for i, p in enumerate(self.args) if p.name == name)
+
+    @property
+    def signature(self) -> str:
+        """The call as a user writes it."""
+        parts = [p.name if not p.optional else f"{p.name}={_show(p.default)}" for p in self.params]
+        return f"{python_name(self.name)}({', '.join(parts)})"
+
+
+def python_name(name: str) -> str:
+    """The Python name of operator ``name``: keywords carry an underscore."""
+    short = name.rpartition(".")[2]
+    return short + "_" if short in ("and", "or", "not") else short
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, DataType):
+        return f"pl.{value.name}"
+    return f"pl.{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
+
+
+_REGISTRY: dict[str, OpDecl] = {}
+_ATTR_KINDS: dict[str, Callable[[Any], Any]] = {}
+
+
+def attr_kind(name: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Decorator registering how keywords of kind ``name`` are stored. Raises ValueError or TypeError for bad ones."""
+
+    def register(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        _ATTR_KINDS[name] = convert
+        return convert
+
+    return register
+
+
+def declare(name: str, signature: str, infer: Callable[[Bound], Type], doc: str, **facts: Any) -> OpDecl:
+    """Register operator ``name``. `facts` are the remaining fields of `OpDecl`.
+
+    Raises ValueError for a second declaration, a parameter without an effect, or facts that contradict it.
+    """
+    if name in _REGISTRY:
+        raise ValueError(f"operator {name} is declared twice")
+    params = tuple(_parse_param(name, part) for part in _split(signature))
+    decl = OpDecl(name, params, infer, doc, **facts)
+    _check_facts(decl)
+    _REGISTRY[name] = decl
+    return decl
+
+
+def _check_facts(decl: OpDecl) -> None:
+    arguments = {p.name: p for p in decl.args}
+    about_args = set(decl.spaces) | set(decl.effects) | {decl.inherits, decl.reuses} - {None}
+    about_args |= {p.like for p in decl.params} - {None}
+    unknown = about_args - set(arguments)
+    if decl.pto is not None:
+        unknown |= set(decl.pto.operands) - set(decl.by_name)
+        unknown |= {*decl.pto.attrs.values(), decl.pto.out} - set(decl.by_name) - {"result"}
+    if isinstance(decl.result_space, str):
+        unknown |= {decl.result_space} - set(decl.by_name)
+    if unknown:
+        raise ValueError(f"operator {decl.name} states facts about parameters it lacks: {sorted(map(str, unknown))}")
+    if decl.reuses is not None and arguments[decl.reuses].effect is ArgEffect.Read:
+        raise ValueError(f"operator {decl.name} reuses {decl.reuses!r} in place but says it only reads it")
+    if decl.channel is not None and not decl.effects and all(p.effect is ArgEffect.Read for p in decl.args):
+        raise ValueError(f"operator {decl.name} has a write channel but writes no argument")
+
+
+def _split(signature: str) -> list[str]:
+    if not any(c in signature for c in "(["):
+        return [p.strip() for p in signature.split(",") if p.strip()]
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(signature):
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0:
+            parts.append(signature[start:i])
+            start = i + 1
+    parts.append(signature[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
+@cache
+def _parse_param(op: str, text: str) -> Param:
+    head, _, default = text.partition("=")
+    words, _, kinds = head.partition(":")
+    effect, _, name = words.strip().partition(" ")
+    kinds, _, like = kinds.strip().partition(" like ")
+    if not name or not kinds or effect not in (*_EFFECTS, "attr", "pos"):
+        raise ValueError(f"operator {op}: parameter {text!r} needs an effect (in, out, inout, attr), a name and a kind")
+    value: Any = MISSING
+    if default.strip():
+        value = _default(default.strip())
+    elif kinds.endswith("?"):
+        value = None
+    return Param(
+        name.strip(),
+        tuple(kinds.rstrip("?!").split("|")),
+        _EFFECTS.get(effect),
+        value,
+        like.strip() or None,
+        "!" in kinds,
+        effect == "pos",
+    )
+
+
+_LITERALS: Final = {"None": None, "True": True, "False": False}
+
+
+def _default(text: str) -> Any:
+    """A default as a signature writes it: a literal, or ``Enumeration.member``."""
+    if text in _LITERALS:
+        return _LITERALS[text]
+    if text[0] in "'\"":
+        return text[1:-1]
+    if text.lstrip("-").isdigit():
+        return int(text)
+    kind, _, member = text.partition(".")
+    enumeration = DataType if kind == "DataType" else _enum_names().get(kind)
+    return float(text) if enumeration is None else enumeration[member]
+
+
+@cache
+def _enum_names() -> dict[str, Any]:
+    from ..ir import enums
+
+    return {k: v for k, v in vars(enums).items() if isinstance(v, type) and issubclass(v, Enum)}
+
+
+def get_decl(name: str) -> OpDecl | None:
+    """The declaration of operator ``name``."""
+    return _REGISTRY.get(name)
+
+
+def all_decls() -> Iterable[OpDecl]:
+    """Every declaration, in order of declaration."""
+    return _REGISTRY.values()
+
+
+def decl_of(call: Expr) -> OpDecl | None:
+    """The declaration of the operator a call applies; None for functions and anything that is no operator call."""
+    return call.op.decl if isinstance(call, Call) else None
+
+
+class OpError(ValueError):
+    """An operator's arguments do not fit it."""
+
+
+class OpTypeError(TypeError, ValueError):
+    """An operator was called with the wrong arguments or kinds of argument.
+
+    Python says TypeError for a wrong call, the IR ValueError for operands an operator refuses: it is both.
+    """
+
+
+class Bound:
+    """The arguments of one call, by parameter name, as a type rule sees them."""
+
+    __slots__ = ("decl", "values", "span")
+
+    def __init__(self, decl: OpDecl, values: dict[str, Any], span: Span) -> None:
+        self.decl, self.values, self.span = decl, values, span
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def type(self, name: str) -> Any:
+        """The type of argument ``name``."""
+        return self.values[name].type
+
+    def dims(self, name: str) -> Sequence[Expr]:
+        """The elements of a ``dims`` argument; empty when it was left out."""
+        value = self.values[name]
+        return value.elements if isinstance(value, MakeTuple) else ()
+
+    def fail(self, message: str, hint: str | None = None) -> OpError:
+        """The error to raise for arguments that do not fit."""
+        return OpError(f"{self.decl.name} {message}" + (f"\n  hint: {hint}" if hint else ""))
+
+
+def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Bound:
+    """Match a call's arguments with ``decl``; numbers and lists become expressions.
+
+    Raises OpTypeError for wrong counts, unknown keywords and wrong kinds, naming the signature.
+    """
+    params = decl.params
+    if len(args) > len(params):
+        raise OpTypeError(f"{decl.name} takes {len(params)} arguments, got {len(args)}: {decl.signature}")
+    given: dict[str, Any] = {}
+    for param, value in zip(params, args):
+        given[param.name] = value
+    if kwargs:
+        _add_keywords(decl, given, kwargs)
+    values: dict[str, Any] = {}
+    literals: list[Param] = []
+    for param in params:
+        value = given.get(param.name, param.default)
+        if value is MISSING:
+            raise OpTypeError(f"{decl.name} needs {param.name!r}: {decl.signature}")
+        if param.effect is None:
+            values[param.name] = _convert_attr(decl, param, value)
+            continue
+        values[param.name] = value if param.like else _convert(decl, param, value, span)
+        if param.like:
+            literals.append(param)
+    for param in literals:
+        values[param.name] = _convert_literal(decl, param, values, span)
+    return Bound(decl, values, span)
+
+
+def _add_keywords(decl: OpDecl, given: dict[str, Any], kwargs: Mapping[str, Any]) -> None:
+    for name, value in kwargs.items():
+        if name in given:
+            raise OpTypeError(f"{decl.name} got multiple values for {name!r}: {decl.signature}")
+        if name not in decl.by_name:
+            close = get_close_matches(name, list(decl.by_name), 1)
+            meant = f"; did you mean {close[0]!r}?" if close else "."
+            raise OpTypeError(
+                f"{decl.name} got an unexpected keyword argument '{name}'{meant} It is {decl.signature}"
+                f"\n  ({name!r} is an unknown keyword)"
+            )
+        given[name] = value
+
+
+_KIND_TYPES: dict[str, Any] = {"tile": TileType, "tensor": TensorType, "array": ArrayType, "scalar": ScalarType}
+_KIND_WORDS = {"tile": "a TileType", "tensor": "a TensorType", "array": "an ArrayType", "scalar": "a scalar",
+               "index": "an integer scalar (INT64/UINT64/INDEX)", "dims": "a list of integers"}  # fmt: skip
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
+
+
+def _convert(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
+    kinds = param.kinds
+    if isinstance(value, Expr):
+        if _fits(kinds, value):
+            return value
+    elif value is None and param.default is None:
+        return None
+    elif isinstance(value, (list, tuple)) and "dims" in kinds:
+        return make_dims(decl, param.name, value, span)
+    elif isinstance(value, (bool, int, float)) and ("scalar" in kinds or "index" in kinds):
+        if not (isinstance(value, float) and "scalar" not in kinds):
+            return scalar_const(value, None, span)
+    raise wrong_kind(decl, param, value)
+
+
+def _fits(kinds: tuple[str, ...], value: Expr) -> bool:
+    found = value.type
+    for kind in kinds:
+        expected = _KIND_TYPES.get(kind)
+        if expected is not None:
+            if isinstance(found, expected):
+                return True
+        elif kind == "any" or (kind == "dims" and isinstance(value, MakeTuple)):
+            return True
+        elif kind == "index" and isinstance(found, ScalarType) and found.dtype.is_int():
+            return True
+    return False
+
+
+def wrong_kind(decl: OpDecl, param: Param, value: Any) -> OpTypeError:
+    """The error for an argument of a kind its operator does not take."""
+    index = decl.args.index(param)
+    which = _ORDINALS[index] if index < len(_ORDINALS) else f"{index + 1}th"
+    wanted = " or ".join(_KIND_WORDS.get(k, k) for k in param.kinds)
+    got = f"a value of type {value.type}" if isinstance(value, Expr) else f"{type(value).__name__} {value!r:.40}"
+    return OpTypeError(
+        f"{decl.name} requires {which} argument to be {wanted}, got {got} for {param.name!r}: {decl.signature}"
+    )
+
+
+def make_dims(decl: OpDecl, name: str, values: Iterable[Any], span: Span) -> MakeTuple:
+    """A list of integers or integer expressions as one expression."""
+    items: list[Expr] = []
+    for value in values:
+        if isinstance(value, int):
+            items.append(index_const(value))
+        elif isinstance(value, Expr) and isinstance(value.type, ScalarType) and not value.type.dtype.is_float():
+            items.append(value)
+        else:
+            got = value.type if isinstance(value, Expr) else type(value).__name__
+            raise OpTypeError(f"{decl.name}: {name!r} must hold integers, got {got}: {decl.signature}")
+    return MakeTuple(items, span)
+
+
+def _convert_literal(decl: OpDecl, param: Param, values: Mapping[str, Any], span: Span) -> Any:
+    """A scalar operand; a bare literal takes the element dtype of the argument it goes with."""
+    value = values[param.name]
+    if not isinstance(value, (bool, int, float)):
+        value = _convert(decl, param, value, span)
+        if value is None or not isinstance(value.type, ScalarType):
+            return value
+    like = values[param.like or ""]
+    dtype = like.type.dtype if like is not None else None
+    return scalar_operand(decl, param.name, value, dtype, span)
+
+
+def scalar_operand(decl: OpDecl, name: str, value: Any, dtype: DataType | None, span: Span) -> Expr:
+    """``value`` as the scalar operand of an operator on ``dtype`` elements.
+
+    A number, or an INDEX constant, is a literal and takes ``dtype``; a fractional one on integers stays FP32.
+    Expressions keep the dtype they have. Raises OpError for an INDEX value that is not constant: no instruction
+    takes one.
+    """
+    if isinstance(value, ConstInt) and value.type.dtype is DataType.INDEX:
+        return scalar_const(value.value, dtype, value.span)
+    if isinstance(value, Expr):
+        if value.type.dtype is DataType.INDEX:
+            raise OpError(
+                f"{decl.name} cannot take {name!r} as an index value: its scalar must have an element dtype"
+                f"\n  hint: convert it, pl.cast({name}, pl.{dtype.name if dtype else 'INT32'})"
+            )
+        return value
+    return scalar_const(value, dtype, span)
+
+
+def _convert_attr(decl: OpDecl, param: Param, value: Any) -> Any:
+    """A keyword's value as it is stored: enum members, numbers, strings."""
+    kind = param.kinds[0]
+    if value is None:
+        return None
+    if isinstance(value, (ConstInt, ConstFloat, ConstBool)):
+        value = value.value
+    convert = _ATTR_KINDS.get(kind)
+    if convert is not None:
+        return convert(value)
+    return _plain_attr(decl, param, value)
+
+
+_PLAIN: dict[str, Any] = {"bool": bool, "int": int, "str": str, "float": (int, float), "DataType": DataType}
+
+
+def _plain_attr(decl: OpDecl, param: Param, value: Any) -> Any:
+    kind = param.kinds[0]
+    expected = _PLAIN.get(kind) or _enum_names().get(kind)
+    if expected is None or isinstance(value, expected):
+        return value
+    if isinstance(value, int) and isinstance(expected, type) and issubclass(expected, Enum) and kind != "DataType":
+        codes = [m for m in expected if m.value == value]
+        if codes and kind != "PadValue":
+            return codes[0]
+    raise TypeError(
+        f"{decl.name}: keyword {param.name!r} has incompatible type {type(value).__name__}: it must be {kind}, "
+        f"got {value!r}"
+    )
+
+
+def build_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span = UNKNOWN_SPAN) -> Call:
+    """The call of ``decl`` on ``args``. A scalar last operand selects the operator's scalar form."""
+    if decl.scalar_form is not None and _last_is_scalar(decl, args, kwargs):
+        decl, args, kwargs = _scalar_call(decl, args, kwargs)
+    bound = bind(decl, args, kwargs, span)
+    return call_of(bound, decl.infer(bound))
+
+
+def _scalar_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[OpDecl, Any, Any]:
+    """The scalar form of a call. Keywords it lacks must be at their defaults."""
+    scalar = _REGISTRY[decl.scalar_form or ""]
+    renamed = {decl.args[-1].name: scalar.args[-1].name}
+    level = "Tile" if decl.name.startswith("tile.") else "Tensor"
+    values = {p.name: v for p, v in zip(decl.params, args)} | dict(kwargs)
+    for name in [n for n in values if n in decl.by_name and renamed.get(n, n) not in scalar.by_name]:
+        if values[name] != decl.by_name[name].default:
+            raise OpTypeError(f"{decl.name}: keyword {name!r} requires a {level} rhs; {scalar.name} has none")
+        del values[name]
+    return scalar, (), {renamed.get(name, name): value for name, value in values.items()}
+
+
+def _last_is_scalar(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    last = decl.args[-1]
+    index = decl.params.index(last)
+    value = args[index] if len(args) > index else kwargs.get(last.name)
+    return isinstance(value, (int, float)) or (isinstance(value, Expr) and isinstance(value.type, ScalarType))
+
+
+def build_ir_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span = UNKNOWN_SPAN) -> Call:
+    """The call exactly as the IR states it: arguments by position, attributes by keyword and as they are stored.
+
+    Raises OpTypeError as `bind`, TypeError for an attribute of another type, OpError for an always-stored one left out.
+    """
+    if len(args) > len(decl.args):
+        raise OpTypeError(f"{decl.name} takes {len(decl.args)} arguments, got {len(args)}: {decl.signature}")
+    for param in decl.attrs:
+        value = kwargs.get(param.name)
+        if value is None and param.always:
+            raise OpError(f"{decl.name} requires a {param.name!r} kwarg")
+        if value is not None and param.kinds[0] == "PadValue":
+            _plain_attr(decl, param, value)
+    named = {p.name: v for p, v in zip(decl.args, args)}
+    if named.keys() & kwargs.keys():
+        raise OpTypeError(f"{decl.name} got an argument twice: {decl.signature}")
+    bound = bind(decl, (), {**named, **kwargs}, span)
+    return call_of(bound, decl.infer(bound))
+
+
+def call_of(bound: Bound, result: Type) -> Call:
+    """The call node for bound arguments. Trailing arguments left out and attributes at their default are not stored.
+
+    A list left out before an argument that was given is stored empty.
+    """
+    decl, values = bound.decl, bound.values
+    args = [values[p.name] for p in decl.args]
+    while args and args[-1] is None:
+        args.pop()
+    for i, value in enumerate(args):
+        if value is None:
+            param = decl.args[i]
+            if "dims" not in param.kinds:
+                raise OpTypeError(
+                    f"{decl.name}: {param.name!r} must be given when a later argument is: {decl.signature}"
+                )
+            args[i] = MakeTuple(EMPTY, bound.span)
+    attrs = {p.name: values[p.name] for p in decl.attrs
+             if values[p.name] is not None and (p.always or values[p.name] != p.default)}  # fmt: skip
+    return Call(decl.op, args, attrs, _in_space(decl, result), bound.span)
+
+
+def _in_space(decl: OpDecl, result: Type) -> Type:
+    """A tile result in the memory its operator always writes to."""
+    space = decl.result_space
+    if not isinstance(space, MemorySpace) or not isinstance(result, TileType) or result.memory_space is not None:
+        return result
+    return TileType(result.shape, result.dtype, result.memref, result.tile_view, space)
+
+
+def call(name: str, *args: Any, span: Span = UNKNOWN_SPAN, **kwargs: Any) -> Call:
+    """Build a call of operator ``name``, as passes do."""
+    decl = _REGISTRY.get(name)
+    if decl is None:
+        raise OpTypeError(f"there is no operator {name!r}")
+    return build_call(decl, args, kwargs, span)
+
+
+def rebind(call: Call) -> Bound:
+    """The arguments of an existing call by parameter name. A list stored empty was left out."""
+    decl: OpDecl = call.op.decl
+    values: dict[str, Any] = {p.name: None if p.default is MISSING else p.default for p in decl.params}
+    values.update(zip((p.name for p in decl.args), call.args))
+    values.update(call.kwargs)
+    return Bound(decl, values, call.span)
+
+
+def reinfer(call: Call, args: Sequence[Expr]) -> Call:
+    """``call`` with other arguments and the result type that follows from them."""
+    decl: OpDecl = call.op.decl
+    bound = rebind(call)
+    bound.values.update(zip((p.name for p in decl.args), args))
+    made = call_of(bound, decl.infer(bound))
+    return made.replace(attrs=call.attrs) if call.attrs else made
+
+
+def arg_effect(call: Call, index: int) -> ArgEffect:
+    """What ``call`` does to its argument ``index``. An atomic store reads what it adds to."""
+    decl: OpDecl | None = call.op.decl
+    return ArgEffect.Read if decl is None else effect_of(decl, index, call.kwargs)
+
+
+def effect_of(decl: OpDecl, index: int, kwargs: Mapping[str, Any]) -> ArgEffect:
+    """What an operator called with attributes ``kwargs`` does to its argument ``index``."""
+    if index >= len(decl.args):
+        return ArgEffect.Read
+    param = decl.args[index]
+    rule = decl.effects.get(param.name)
+    return rule(kwargs) if rule is not None else param.effect or ArgEffect.Read
+
+
+def no_result(bound: Bound) -> Type:
+    """Type rule of an operator that has no value."""
+    return UnknownType()

@@ -1,0 +1,196 @@
+"""Running passes in order, with verification between them, and the order of the default pipeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+from ..ir.program import Program
+from .base import Pass
+from .context import PassContext, VerificationLevel, current_or_default
+from .properties import STRUCTURAL, VERIFIED, IRProperty
+
+PIPELINE: tuple[str, ...] = (
+    "convert_to_ssa",
+    "simplify",
+    "normalize_stmt_structure",
+    "flatten_call_expr",
+    "outline_incore_scopes",
+    "convert_tensor_to_tile_ops",
+    "flatten_tile_nd_to_2d",
+    "infer_tile_memory_space",
+    "materialize_tensor_strides",
+    "init_mem_ref",
+    "materialize_semantic_aliases",
+    "memory_reuse",
+    "allocate_memory_addr",
+)
+"""Factories of the default pipeline, in order. Each names the module and the function in it."""
+
+
+class PassPipeline:
+    """Passes in order.
+
+    At level BASIC and above, `run` checks the structural properties of its input and, after each pass, those it
+    produced, each once for each time it is produced. Raises VerificationError when a check fails.
+    """
+
+    def __init__(self, passes: Iterable[Pass] = ()) -> None:
+        self._passes = list(passes)
+
+    def add_pass(self, pass_: Pass) -> None:
+        self._passes.append(pass_)
+
+    def get_pass_names(self) -> list[str]:
+        return [p.name for p in self._passes]
+
+    def get_passes(self) -> list[Pass]:
+        return list(self._passes)
+
+    def run(self, program: Program, dump: Callable[[str, Program], None] | None = None) -> Program:
+        """The program after every pass. ``dump(pass_name, program)`` is called after each pass."""
+        context = current_or_default()
+        level = context.verification_level
+        verified: set[IRProperty] = set()
+        if level is not VerificationLevel.NONE:
+            _verify(STRUCTURAL & VERIFIED, verified, program, "at pipeline input")
+        for pass_ in self._passes:
+            program = pass_(program)
+            if dump is not None:
+                dump(pass_.name, program)
+            if level is not VerificationLevel.NONE:
+                verified -= pass_.invalidates
+                _verify(pass_.produces & VERIFIED, verified, program, f"after pass {pass_.name!r}")
+            if level is VerificationLevel.ROUNDTRIP:
+                check_roundtrip(pass_.name, program)
+        return program
+
+
+def _verify(due: Iterable[IRProperty], verified: set[IRProperty], program: Program, where: str) -> None:
+    fresh = frozenset(due) - verified
+    if fresh:
+        from .verifiers import verify_or_raise
+
+        verify_or_raise(fresh, program, f"Verification failed {where}")
+        verified |= fresh
+
+
+def check_roundtrip(pass_name: str, program: Program) -> None:
+    """Raises RuntimeError unless printing ``program`` and parsing the text gives it back."""
+    from ..ir.printer import python_print
+    from ..ir.structural import assert_structural_equal
+    from ..language.parser import text_parser
+
+    text = python_print(program)
+    try:
+        parsed = text_parser.parse(text)
+    except Exception as error:
+        raise RuntimeError(f"after {pass_name}: the printed program does not parse: {error}") from error
+    try:
+        assert_structural_equal(program, parsed)
+    except ValueError as error:
+        raise RuntimeError(f"after {pass_name}: the printed program parses to another one: {error}") from error
+
+
+def default_passes() -> list[Pass]:
+    """Fresh passes of the default pipeline, in order."""
+    from .. import passes
+
+    return [getattr(passes, factory)() for factory in PIPELINE]
+
+
+def run_pipeline(program: Program, dump: Callable[[str, Program], None] | None = None) -> Program:
+    """Run the default pipeline."""
+    return PassPipeline(default_passes()).run(program, dump)
+
+
+class OptimizationStrategy(Enum):
+    """Named pass sequences."""
+
+    Default = "Default"
+
+
+class PassDumpLevel(Enum):
+    """How per-pass dumps print: not at all, concisely, or with every layout spelled out."""
+
+    NONE = 0
+    CONCISE = 1
+    EXPLICIT = 2
+
+
+class PassManager:
+    """The passes of a strategy, and running them with dumps."""
+
+    def __init__(self, strategy: OptimizationStrategy, pipeline: PassPipeline) -> None:
+        self.strategy = strategy
+        self._pipeline = pipeline
+        self._planner = current_or_default().memory_planner
+
+    @classmethod
+    def get_strategy(
+        cls, strategy: OptimizationStrategy = OptimizationStrategy.Default, analyze_auto_scopes_for_deps: bool = False
+    ) -> PassManager:
+        """The manager of ``strategy``. Raises ValueError for anything but an `OptimizationStrategy`."""
+        if not isinstance(strategy, OptimizationStrategy):
+            raise ValueError(f"Unsupported optimization strategy: {strategy!r}")
+        return cls(strategy, PassPipeline(default_passes()))
+
+    @property
+    def passes(self) -> list[Pass]:
+        return self._pipeline.get_passes()
+
+    @property
+    def pass_names(self) -> list[str]:
+        return self._pipeline.get_pass_names()
+
+    def get_pass_names(self) -> list[str]:
+        return self.pass_names
+
+    def _check_planner_consistency(self) -> None:
+        now = current_or_default().memory_planner
+        if now is not self._planner:
+            raise RuntimeError(
+                f"the pipeline was built for memory_planner={self._planner.name} and runs under {now.name}; "
+                "build and run it under one PassContext"
+            )
+
+    def run_passes(
+        self,
+        program: Program,
+        dump_ir: bool | PassDumpLevel = False,
+        output_dir: str | None = None,
+        prefix: str = "pl",
+    ) -> Program:
+        """Run every pass. ``dump_ir`` writes ``00_frontend.py`` and ``NN_after_<Pass>.py`` into ``output_dir``.
+
+        Raises ValueError when dumps are asked for without ``output_dir``.
+        """
+        self._check_planner_consistency()
+        level = PassDumpLevel(int(dump_ir)) if isinstance(dump_ir, bool) else dump_ir
+        if level is PassDumpLevel.NONE:
+            return self._pipeline.run(program)
+        if output_dir is None:
+            raise ValueError("output_dir is required when dump_ir is set")
+        writer = DumpWriter(output_dir, prefix, level is PassDumpLevel.EXPLICIT)
+        writer("", program)
+        return self._pipeline.run(program, writer)
+
+
+class DumpWriter:
+    """A ``dump`` callback that writes each program to a numbered file in ``output_dir``."""
+
+    def __init__(self, output_dir: str | os.PathLike[str], prefix: str = "pl", explicit_layout: bool = False) -> None:
+        self.output_dir = os.fspath(output_dir)
+        self._settings = {"prefix": prefix, "explicit_layout": explicit_layout}
+        self._count = 0
+        os.makedirs(self.output_dir, exist_ok=True)
+
+    def __call__(self, pass_name: str, program: Program) -> None:
+        """Write ``program``; an empty ``pass_name`` stands for the front end."""
+        from ..ir.printer import python_print
+
+        name = f"{self._count:02d}_after_{pass_name}.py" if pass_name else f"{self._count:02d}_frontend.py"
+        self._count += 1
+        with open(os.path.join(self.output_dir, name), "w", encoding="utf-8") as file:
+            file.write(python_print(program, **self._settings))

@@ -1,0 +1,178 @@
+"""Checks an instruction declaration is built from: each raises `PtoError` naming operand and rule."""
+
+from __future__ import annotations
+
+from .errors import PtoError
+from .spec import Check, Site, describe
+from .types import Tile, View
+
+
+def _fail(site: Site, reason: str) -> None:
+    raise PtoError(f"'pto.{site.spec.mnemonic}': {reason}")
+
+
+def _dtype(site: Site, name: str) -> str:
+    found = site.types[name]
+    return found if isinstance(found, str) else found.dtype
+
+
+def same_dtype(first: str, *others: str) -> Check:
+    """All operands present have the element type of the first."""
+
+    def check(site: Site) -> None:
+        want = _dtype(site, first)
+        for name in others:
+            if site.has(name) and _dtype(site, name) != want:
+                _fail(site, f"'{name}' must have the element type {want} of '{first}', got {_dtype(site, name)}")
+
+    return check
+
+
+def dtypes(name: str, a2a3: str, a5: str | None = None) -> Check:
+    """Element types allowed for an operand, by architecture; one list serves both when ``a5`` is absent."""
+    allowed = {"a2a3": frozenset(a2a3.split()), "a5": frozenset((a5 or a2a3).split())}
+
+    def check(site: Site) -> None:
+        if site.has(name) and _dtype(site, name) not in allowed[site.arch]:
+            options = ", ".join(sorted(allowed[site.arch]))
+            _fail(site, f"element type {_dtype(site, name)} of '{name}' is not supported on {site.arch}; use {options}")
+
+    return check
+
+
+def loc(name: str, *locs: str) -> Check:
+    """The memory an operand must be in."""
+
+    def check(site: Site) -> None:
+        found = site.types.get(name)
+        if isinstance(found, Tile) and found.loc not in locs:
+            _fail(site, f"'{name}' must be in {' or '.join(locs)}, got {describe(found)}")
+
+    return check
+
+
+def vec(*names: str) -> Check:
+    """Operands in the vector core's buffer."""
+
+    def check(site: Site) -> None:
+        for name in names:
+            found = site.types.get(name)
+            if isinstance(found, Tile) and found.loc != "vec":
+                _fail(site, f"'{name}' must be in vec, got {describe(found)}")
+
+    return check
+
+
+def row_major(*names: str) -> Check:
+    """Operands stored row after row, without boxes; one-row or one-column tiles of that order too."""
+
+    def check(site: Site) -> None:
+        for name in names:
+            found = site.types.get(name)
+            if isinstance(found, Tile) and not found.nd:
+                _fail(
+                    site,
+                    f"'{name}' must be blayout=row_major, slayout=none_box, "
+                    f"got blayout={found.blayout}, slayout={found.slayout}",
+                )
+
+    return check
+
+
+def no_box(*names: str) -> Check:
+    """Operands without a fractal layout."""
+
+    def check(site: Site) -> None:
+        for name in names:
+            found = site.types.get(name)
+            if isinstance(found, Tile) and found.boxed:
+                _fail(site, f"'{name}' must have slayout=none_box, got {found.slayout}")
+
+    return check
+
+
+def same_valid(first: str, *others: str) -> Check:
+    """Valid extents equal wherever both are known; the simulator checks the rest when it runs."""
+
+    def check(site: Site) -> None:
+        want = site.tile(first)
+        for name in others:
+            found = site.types.get(name)
+            if isinstance(found, Tile):
+                for axis, left, right in (("rows", want.v_row, found.v_row), ("columns", want.v_col, found.v_col)):
+                    if left is not None and right is not None and left != right:
+                        _fail(site, f"'{name}' has {right} valid {axis} but '{first}' has {left}")
+
+    return check
+
+
+def valid_axis(first: str, other: str, axis: int) -> Check:
+    """Valid rows (axis 0) or columns (axis 1) of two tiles agree where both are known."""
+
+    def check(site: Site) -> None:
+        left, right = site.types.get(first), site.types.get(other)
+        if isinstance(left, Tile) and isinstance(right, Tile):
+            a, b = (left.v_row, right.v_row) if axis == 0 else (left.v_col, right.v_col)
+            if a is not None and b is not None and a != b:
+                _fail(site, f"'{other}' has {b} valid {('rows', 'columns')[axis]} but '{first}' has {a}")
+
+    return check
+
+
+def valid_extent(name: str, axis: int, extent: int) -> Check:
+    """A tile has exactly ``extent`` valid rows (axis 0) or columns (axis 1), where known."""
+
+    def check(site: Site) -> None:
+        found = site.tile(name)
+        got = found.v_row if axis == 0 else found.v_col
+        if got is not None and got != extent:
+            _fail(site, f"'{name}' must have {extent} valid {('row', 'column')[axis]}, got {got}")
+
+    return check
+
+
+def column_result(name: str) -> Check:
+    """A column of results: col_major with one column, or row_major with one valid column."""
+
+    def check(site: Site) -> None:
+        found = site.tile(name)
+        if found.boxed or (found.blayout == "col_major" and found.cols != 1):
+            _fail(site, f"'{name}' must be a column: blayout=col_major with cols=1, or row_major with v_col=1")
+        if found.v_col not in (None, 1):
+            _fail(site, f"'{name}' must have 1 valid column, got {found.v_col}")
+
+    return check
+
+
+def item_size(*names: str, bytes: tuple[int, ...]) -> Check:
+    """Width of an element."""
+
+    def check(site: Site) -> None:
+        for name in names:
+            found = site.types.get(name)
+            if isinstance(found, Tile) and found.item not in bytes:
+                _fail(site, f"'{name}' must have {' or '.join(map(str, bytes))}-byte elements, got {found.dtype}")
+
+    return check
+
+
+def same_item_size(first: str, other: str) -> Check:
+    def check(site: Site) -> None:
+        left, right = site.types[first], site.types[other]
+        if isinstance(left, Tile | View) and isinstance(right, Tile | View):
+            a, b = left.numpy.itemsize, right.numpy.itemsize
+            if a != b:
+                _fail(site, f"'{other}' has {b}-byte elements ({right.dtype}) but '{first}' {a}-byte ({left.dtype})")
+
+    return check
+
+
+def scalar_of(scalar: str, tile: str) -> Check:
+    """A scalar has the element type of a tile; its signedness is free, as PTO passes signless integers."""
+
+    def check(site: Site) -> None:
+        found, want = site.types.get(scalar), site.tile(tile).dtype
+        if isinstance(found, str) and found.lstrip("us") != want.lstrip("us"):
+            _fail(site, f"'{scalar}' must be {want} like '{tile}', got {found}")
+
+    return check

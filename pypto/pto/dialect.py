@@ -1,0 +1,146 @@
+"""The PTO dialect: operation classes made from the instruction table, and the context they load into."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.func import Func
+from xdsl.dialects.math import Math
+from xdsl.dialects.scf import Scf
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.parser import Parser
+
+from . import asm
+from .attrs import ENUMS, EnumAttr, plain
+from .instructions import INSTRUCTIONS
+from .ops import OPS, PtoOp, _commas
+from .spec import Instruction, Operand, OperandType
+from .types import TYPES, PartitionViewType, TensorViewType, TileBufType
+
+_DPS = re.compile(
+    r"ins\s*\((?P<ins>[^:{)]*)(?P<inner>\{[^{}]*\})?\s*:(?P<types>[^)]*)\)\s*"
+    r"outs\s*\((?P<outs>[^:)]*):(?P<out_types>[^)]*)\)\s*(?P<outer>\{[^{}]*\})?"
+)
+
+
+def operand_type(attr: Attribute) -> OperandType:
+    """A tile, a window, or the name of a scalar type."""
+    if isinstance(attr, (TileBufType, PartitionViewType, TensorViewType)):
+        return attr.data
+    from .elements import scalar_name
+
+    return scalar_name(attr)
+
+
+def _shape_of(attr: Attribute) -> str:
+    if isinstance(attr, TileBufType):
+        return "tile"
+    return "view" if isinstance(attr, PartitionViewType) else "scalar"
+
+
+class InstructionOp(PtoOp):
+    """An instruction: ``pto.x ins(..) outs(..)``; `spec` is its declaration.
+
+    Operands are those in ``ins`` then those in ``outs``; ``roles`` says which declared operand each is.
+    """
+
+    spec: ClassVar[Instruction]
+    roles: tuple[Operand, ...] = ()
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        found = asm.match(parser, _DPS, cls.spec.usage())
+        in_types, out_types = asm.types_in(parser, found, "types"), asm.types_in(parser, found, "out_types")
+        operands = asm.operands(parser, found, "ins", in_types) + asm.operands(parser, found, "outs", out_types)
+        roles = cls.spec.assign(tuple(map(_shape_of, in_types)), tuple(map(_shape_of, out_types)))
+        if roles is None:
+            parser.raise_error(f"operands do not fit {cls.spec.usage()}", found.start(), found.end("outs"))
+        attributes: dict[str, Attribute] = {}
+        for group in ("inner", "outer"):
+            if found.group(group):
+                parser._resume_from(found.start(group))
+                attributes |= parser.parse_optional_attr_dict()
+                parser._resume_from(found.end())
+        op = cls.create(operands=operands, attributes=cls._checked(parser, found, attributes))
+        op.roles = roles
+        return op
+
+    @classmethod
+    def _checked(cls, parser: Parser, found: re.Match[str], given: dict[str, Attribute]) -> dict[str, Attribute]:
+        declared = cls.spec.attrs
+        checked: dict[str, Attribute] = {}
+        for name, value in given.items():
+            spelled = name if name in declared else _SPELLINGS.get(name, name)
+            attr = declared.get(spelled)
+            if attr is None:
+                options = ", ".join(declared) or "none"
+                parser.raise_error(f"{cls.name} has no attribute '{name}' (it has: {options})", found.start())
+            if attr.kind in ENUMS and not isinstance(value, ENUMS[attr.kind]):
+                parser.raise_error(f"attribute '{name}' must be #pto.{attr.kind}<..>, got {value}", found.start())
+            checked[spelled] = value
+        missing = [attr.name for attr in declared.values() if attr.required and attr.name not in checked]
+        if missing:
+            parser.raise_error(f"{cls.name} needs attribute {', '.join(missing)}", found.start(), found.end())
+        return checked
+
+    def values(self) -> dict[str, SSAValue]:
+        """Operands present, by declared name."""
+        return {role.name: value for role, value in zip(self._roles(), self.operands, strict=True)}
+
+    def _roles(self) -> tuple[Operand, ...]:
+        """A clone has operands but no record of which is which: match them again."""
+        if not self.roles:
+            shapes = tuple(_shape_of(value.type) for value in self.operands)
+            for count in range(len(self.spec.outs), 0, -1):
+                found = self.spec.assign(shapes[:-count], shapes[-count:])
+                if found is not None:
+                    self.roles = found
+                    break
+        return self.roles
+
+    def attribute_values(self) -> dict[str, Any]:
+        """Every declared attribute, given or default, as a Python value."""
+        found = {attr.name: attr.default for attr in self.spec.attrs.values()}
+        found.update((name, plain(value)) for name, value in self.attributes.items())
+        return found
+
+    def parts(self):
+        outs = [role for role in self._roles() if role in self.spec.outs]
+        split = len(self.operands) - len(outs)
+        for word, values in (("ins", self.operands[:split]), (" outs", self.operands[split:])):
+            yield from (f"{word}(", *_commas(values), " : ", *_commas([value.type for value in values]), ")")
+        if self.attributes:
+            yield " {"
+            for position, (name, value) in enumerate(self.attributes.items()):
+                yield from (", " if position else "", f"{name} = ", value)
+            yield "}"
+
+
+_SPELLINGS = {"sat_mode": "satmode", "cmp_mode": "cmpMode"}
+
+
+def _operation(spec: Instruction) -> type[InstructionOp]:
+    title = "".join(part.title() for part in spec.mnemonic.replace(".", "_").split("_")) + "Op"
+    return type(title, (InstructionOp,), {"name": spec.op_name, "spec": spec, "__doc__": spec.doc})
+
+
+OPERATIONS: dict[str, type[InstructionOp]] = {name: _operation(spec) for name, spec in INSTRUCTIONS.items()}
+"""Operation class of every instruction, by mnemonic."""
+
+_ATTRIBUTES: list[type[EnumAttr]] = list(ENUMS.values())
+
+Pto = Dialect("pto", [*OPS, *OPERATIONS.values()], [*TYPES, *_ATTRIBUTES])
+
+
+@cache
+def context() -> Context:
+    """A context with PTO and the dialects its kernels use."""
+    ctx = Context()
+    for dialect in (Builtin, Func, Arith, Math, Scf, Pto):
+        ctx.load_dialect(dialect)
+    return ctx

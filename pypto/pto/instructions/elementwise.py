@@ -1,0 +1,311 @@
+"""Arithmetic on each element: tile with tile, tile with scalar, one tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..checks import dtypes, row_major, same_dtype, same_valid, scalar_of, vec
+from ..numerics import in_f32, is_floating
+from ..runtime import Array, elementwise, to_scalar, vector_cost
+from ..spec import Bind, Site, declare
+from ..types import Tile
+
+_FLOATS = "f16 f32"
+_USUAL = "i16 i32 f16 f32"
+_WIDE = "i8 i16 i32 f16 bf16 f32"
+
+
+def quotient(left: Array, right: Array) -> Array:
+    """Division: IEEE for floats; integers truncate toward zero, and dividing by zero gives all ones."""
+    dtype = left.dtype if isinstance(left, np.ndarray) else right.dtype
+    if is_floating(dtype):
+        return left / right
+    safe = np.where(right == 0, 1, right).astype(dtype)
+    floor = np.floor_divide(left, safe)
+    inexact = (floor * safe != left) & ((left < 0) != (safe < 0))
+    return np.where(right == 0, dtype.type(-1 if dtype.kind == "i" else np.iinfo(dtype).max), floor + inexact).astype(dtype)
+
+
+def _binary(name: str, function: Callable[..., Array], a2a3: str, a5: str, attrs: str = "", passes: float = 1) -> None:
+    declare(
+        name,
+        "src0 src1 -> dst",
+        pipe="V",
+        attrs=attrs,
+        checks=(
+            vec("src0", "src1", "dst"),
+            same_dtype("dst", "src0", "src1"),
+            dtypes("dst", a2a3, a5),
+            row_major("src0", "src1", "dst"),
+            same_valid("dst", "src0", "src1"),
+        ),
+        bind=elementwise(function),
+        cost=vector_cost(passes),
+    )
+
+
+def _scalar(name: str, function: Callable[..., Array], a2a3: str, a5: str, src: str = "src") -> None:
+    declare(
+        name,
+        f"{src} scalar:scalar -> dst",
+        pipe="V",
+        checks=(
+            vec(src, "dst"),
+            same_dtype("dst", src),
+            dtypes("dst", a2a3, a5),
+            scalar_of("scalar", src),
+            row_major(src, "dst"),
+            same_valid("dst", src),
+        ),
+        bind=elementwise(function),
+        cost=vector_cost(),
+    )
+
+
+def _unary(name: str, function: Callable[..., Array], a2a3: str, a5: str, attrs: str = "", passes: float = 1) -> None:
+    declare(
+        name,
+        "src -> dst",
+        pipe="V",
+        attrs=attrs,
+        checks=(
+            vec("src", "dst"),
+            same_dtype("dst", "src"),
+            dtypes("dst", a2a3, a5),
+            row_major("src", "dst"),
+            same_valid("dst", "src"),
+        ),
+        bind=elementwise(function),
+        cost=vector_cost(passes),
+    )
+
+
+_DIV = "precisionType:div_precision=default"
+
+_binary("tadd", np.add, _USUAL, _WIDE)
+_binary("tsub", np.subtract, _USUAL, "i8 i16 i32 f16 f32")
+_binary("tmul", np.multiply, _USUAL, _USUAL)
+_binary("tdiv", quotient, _FLOATS, _USUAL, _DIV, passes=4)
+_binary("tmax", np.maximum, _USUAL, "i8 i16 i32 f16 f32")
+_binary("tmin", np.minimum, _USUAL, "i8 i16 i32 f16 f32")
+_binary("tfmod", np.fmod, _FLOATS, _USUAL, "precisionType:fmod_precision=default", passes=4)
+
+_scalar("tadds", np.add, _USUAL, _WIDE)
+_scalar("tsubs", np.subtract, _USUAL, _WIDE)
+_scalar("tmuls", np.multiply, _USUAL, _WIDE, src="src0")
+_scalar("tmaxs", np.maximum, _USUAL, "i8 i16 i32 f16 f32")
+_scalar("tmins", np.minimum, _USUAL, _WIDE)
+_scalar("tfmods", np.fmod, _FLOATS, _USUAL)
+
+
+def _divide_scalar(site: Site) -> Any:
+    """The tile may be either operand: ``tile / scalar`` or ``scalar / tile``."""
+    return elementwise(quotient)(site)
+
+
+def _tile_of(site: Site) -> Tile:
+    return site.tile("src") if isinstance(site.types["src"], Tile) else site.tile("scalar")
+
+
+def _check_divs(site: Site) -> None:
+    tile = "src" if isinstance(site.types["src"], Tile) else "scalar"
+    other = "scalar" if tile == "src" else "src"
+    for check in (
+        vec("src", "scalar", "dst"),
+        same_dtype("dst", tile),
+        dtypes("dst", _USUAL, "i8 i16 i32 f16 f32"),
+        row_major("src", "scalar", "dst"),
+        same_valid("dst", tile),
+        scalar_of(other, tile),
+    ):
+        check(site)
+
+
+declare(
+    "tdivs",
+    "src:any scalar:any -> dst",
+    pipe="V",
+    attrs=_DIV,
+    checks=(_check_divs,),
+    bind=_divide_scalar,
+    cost=vector_cost(4),
+    doc="Division by a scalar, or of a scalar by each element.",
+)
+
+
+def _negate(values: Array) -> Array:
+    return -values if is_floating(values.dtype) else (0 - values).astype(values.dtype)
+
+
+_unary("tneg", _negate, _USUAL, _WIDE)
+_unary("tabs", np.abs, _FLOATS, _FLOATS)
+_unary("texp", in_f32(np.exp), _FLOATS, _FLOATS, "precisionType:exp_precision=default", passes=2)
+_unary("tlog", in_f32(np.log), _FLOATS, _FLOATS, "precisionType:log_precision=default", passes=2)
+_unary("tsqrt", in_f32(np.sqrt), _FLOATS, _FLOATS, "precisionType:sqrt_precision=default", passes=2)
+_unary("trecip", lambda x: (x.dtype.type(1) / x), _FLOATS, _FLOATS, "precisionType:recip_precision=default", passes=4)
+_unary("trelu", lambda x: np.maximum(x, x.dtype.type(0)), "f16 f32 i32", "f16 f32 i32")
+
+declare(
+    "trsqrt",
+    "src ~tmp? -> dst",
+    pipe="V",
+    attrs="precisionType:rsqrt_precision=default",
+    checks=(
+        vec("src", "dst", "tmp"),
+        same_dtype("dst", "src"),
+        dtypes("dst", _FLOATS),
+        row_major("src", "dst"),
+        same_valid("dst", "src"),
+    ),
+    bind=elementwise(in_f32(lambda x: np.float32(1) / np.sqrt(x))),
+    cost=vector_cost(6),
+    doc="1 / sqrt(x).",
+)
+
+
+def _leaky(site: Site) -> Any:
+    dtype = site.tile("src").numpy
+    slope_type = np.dtype(dtype)
+
+    def evaluate(values: Array, slope: Any) -> Array:
+        return np.where(values > 0, values, values * to_scalar(slope, slope_type)).astype(dtype)
+
+    return elementwise(evaluate)(site)
+
+
+declare(
+    "tlrelu",
+    "src slope:scalar -> dst",
+    pipe="V",
+    checks=(
+        vec("src", "dst"),
+        same_dtype("dst", "src"),
+        dtypes("dst", _FLOATS),
+        row_major("src", "dst"),
+        same_valid("dst", "src"),
+    ),
+    bind=_leaky,
+    cost=vector_cost(2),
+    doc="x where x > 0, else x * slope; the slope is f32 and is rounded to the tile's type.",
+)
+
+declare(
+    "tprelu",
+    "src0 src1 ~tmp? -> dst",
+    pipe="V",
+    checks=(
+        vec("src0", "src1", "dst"),
+        same_dtype("dst", "src0", "src1"),
+        dtypes("dst", _FLOATS),
+        row_major("src0", "src1", "dst"),
+        same_valid("dst", "src0", "src1"),
+    ),
+    bind=elementwise(lambda x, slope: np.where(x > 0, x, x * slope)),
+    cost=vector_cost(3),
+    doc="x where x > 0, else x * slope, with a slope for each element.",
+)
+
+
+def _fused(name: str, operands: str, function: Callable[..., Array]) -> None:
+    scalar = ":scalar" in operands
+    checks = [
+        vec("src0", "src1", "src2", "dst"),
+        same_dtype("dst", "src0", "src1", "src2"),
+        dtypes("dst", _USUAL, _WIDE),
+        row_major("src0", "src1", "src2", "dst"),
+        same_valid("dst", "src0", "src1", "src2"),
+    ]
+    if scalar:
+        checks.append(scalar_of("scalar", "src0"))
+    declare(name, operands, pipe="V", checks=checks, bind=elementwise(function), cost=vector_cost(2))
+
+
+_fused("taddc", "src0 src1 src2 -> dst", lambda a, b, c: a + b + c)
+_fused("tsubc", "src0 src1 src2 -> dst", lambda a, b, c: a - b + c)
+_fused("taddsc", "src0 scalar:scalar src1 -> dst", lambda a, s, b: a + s + b)
+_fused("tsubsc", "src0 scalar:scalar src1 -> dst", lambda a, s, b: a - s + b)
+_binary("taddrelu", lambda a, b: np.maximum(a + b, a.dtype.type(0)), "f16 f32 i16", "f16 f32 i16")
+
+
+def _axpy(site: Site) -> Any:
+    out = site.tile("dst").numpy
+
+    def run(src: Any, scalar: Any, dst: Any) -> None:
+        product = src.read().astype(np.float32) * np.float32(to_scalar(scalar, site.tile("src").numpy))
+        dst.write((product + dst.read().astype(np.float32)).astype(out))
+
+    return run
+
+
+declare(
+    "taxpy",
+    "src scalar:scalar -> dst",
+    pipe="V",
+    checks=(
+        vec("src", "dst"),
+        dtypes("src", _FLOATS, "f16 bf16 f32"),
+        dtypes("dst", _FLOATS, "f16 bf16 f32"),
+        scalar_of("scalar", "src"),
+        row_major("src", "dst"),
+        same_valid("dst", "src"),
+    ),
+    bind=_axpy,
+    cost=vector_cost(),
+    reads_outs=True,
+    doc="dst + src * scalar, rounded once.",
+)
+
+
+def _remainder(left: Array, right: Array) -> Array:
+    """Remainder with the sign of the divisor; for integers a zero divisor gives all ones."""
+    dtype = left.dtype
+    if is_floating(dtype):
+        wide, divisor = left.astype(np.float64), np.asarray(right).astype(np.float64)
+        return np.where(divisor == 0, np.nan, wide - np.floor(wide / divisor) * divisor).astype(dtype)
+    safe = np.where(right == 0, 1, right).astype(dtype)
+    return np.where(right == 0, dtype.type(-1), np.remainder(left, safe)).astype(dtype)
+
+
+for _name, _operands, _others in (
+    ("trem", "src0 src1 ~tmp? -> dst", ("src0", "src1")),
+    ("trems", "src scalar:scalar ~tmp? -> dst", ("src",)),
+):
+    declare(
+        _name,
+        _operands,
+        pipe="V",
+        attrs="precisionType:rem_precision=default",
+        checks=(
+            vec(*_others, "dst"),
+            same_dtype("dst", *_others),
+            dtypes("dst", "i32 f32", _USUAL),
+            row_major(*_others, "dst"),
+            same_valid("dst", *_others),
+        ),
+        bind=elementwise(_remainder),
+        cost=vector_cost(6),
+    )
+
+
+def _expands(site: Site) -> Any:
+    dtype = site.tile("dst").numpy
+
+    def run(scalar: Any, dst: Any) -> None:
+        dst.write(np.broadcast_to(to_scalar(scalar, dtype), dst.valid))
+
+    return run
+
+
+declare(
+    "texpands",
+    "scalar:scalar -> dst",
+    pipe="V",
+    checks=(dtypes("dst", "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"), scalar_of("scalar", "dst")),
+    bind=_expands,
+    cost=vector_cost(),
+    doc="A scalar in every valid element.",
+)
+

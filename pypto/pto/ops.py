@@ -1,0 +1,480 @@
+"""PTO operations that describe data: pointers, views, tiles, scalar access, block indices.
+
+Each class is one assembly form: a pattern, and the operands and results it stands for. Instructions
+on tiles are not written here; `dialect.py` makes their classes from the instruction table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from . import asm
+from .attrs import ENUMS
+from .elements import I64, INDEX
+from .errors import PtoError
+from .types import PartitionViewType, PtrType, TensorViewType, TileBufType
+
+Part = str | SSAValue | Attribute
+LAYOUT = ENUMS["layout"]
+
+_VALUE = r"%[\w$.-]+(?:#\d+)?"
+_TYPE = r"!?[A-Za-z_][\w.]*(?:<[^>]*>)?"
+_HOLES = {"V": _VALUE, "L": r"[^\]]*", "T": _TYPE}
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """A pattern from a template: ``V:name`` is a value, ``L:name`` values up to ``]``, ``T:name`` a type."""
+    text = re.sub(r"\b([VLT]):(\w+)", lambda hole: f"(?P<{hole.group(2)}>{_HOLES[hole.group(1)]})", template)
+    return re.compile(text.replace(" ", r"\s*"))
+
+
+class PtoOp(Operation):
+    """Base of the PTO operations.
+
+    A subclass gives the `pattern` of its assembly, `usage` to show when text does not match it,
+    `build` from a match, and `parts`, the pieces to print.
+    """
+
+    traits = OpTraits(lambda: ())
+    usage: ClassVar[str] = ""
+    pattern: ClassVar[re.Pattern[str]]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return cls.build(parser, asm.match(parser, cls.pattern, f"{cls.name} {cls.usage}"))
+
+    @classmethod
+    def build(cls, parser: Parser, found: re.Match[str]) -> Operation:
+        operands, results, attributes = cls.pieces(parser, found)
+        return cls.create(operands=operands, result_types=results, attributes=attributes)
+
+    @classmethod
+    def pieces(
+        cls, parser: Parser, found: re.Match[str]
+    ) -> tuple[list[SSAValue], Sequence[Attribute], dict[str, Attribute]]:
+        """Operands, result types and attributes of a match."""
+        return [], (), {}
+
+    def parts(self) -> Iterable[Part]:
+        """What is printed after the operation's name."""
+        return ()
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        for part in self.parts():
+            if isinstance(part, str):
+                printer.print_string(part)
+            elif isinstance(part, SSAValue):
+                printer.print_ssa_value(part)
+            else:
+                printer.print_attribute(part)
+
+
+def _commas(parts: Iterable[Part]) -> list[Part]:
+    out: list[Part] = []
+    for part in parts:
+        out += [", ", part] if out else [part]
+    return out
+
+
+def _type(parser: Parser, found: re.Match[str], group: str) -> Attribute:
+    types = asm.types_in(parser, found, group)
+    return types[0]
+
+
+def _one(parser: Parser, found: re.Match[str], group: str, attr: Attribute) -> list[SSAValue]:
+    return asm.operands(parser, found, group, (attr,)) if found.group(group) else []
+
+
+def _indices(parser: Parser, found: re.Match[str], group: str) -> list[SSAValue]:
+    return asm.operands(parser, found, group, (INDEX,) * len(asm.split_words(found.group(group) or "")))
+
+
+class MakeTensorView(PtoOp):
+    """A tensor in global memory: pointer, extents, strides in elements, layout."""
+
+    name = "pto.make_tensor_view"
+    usage = "%ptr, shape = [..], strides = [..] {layout = #pto.layout<nd>} : !pto.tensor_view<..>"
+    pattern = _pattern(
+        r"V:ptr , shape = \[L:shape\] , strides = \[L:strides\] "
+        r"(?:\{ layout = #pto(?:\.layout<|<layout)\s* (?P<layout>\w+) > \})? : T:type"
+    )
+
+    @classmethod
+    def pieces(cls, parser, found):
+        view = _type(parser, found, "type")
+        if not isinstance(view, TensorViewType):
+            parser.raise_error("expected a !pto.tensor_view type", found.start("type"), found.end("type"))
+        shape, strides = _indices(parser, found, "shape"), _indices(parser, found, "strides")
+        if len(shape) != len(strides):
+            parser.raise_error(f"{len(shape)} extents but {len(strides)} strides", found.start("strides"))
+        attributes: dict[str, Attribute] = {}
+        if found.group("layout"):
+            layout = LAYOUT.lookup(found.group("layout"))
+            if layout is None:
+                parser.raise_error(f"layout must be one of {', '.join(LAYOUT.cases)}", found.start("layout"))
+            attributes["layout"] = LAYOUT(layout)
+        pointer = _one(parser, found, "ptr", PtrType(view.data.dtype))
+        return [*pointer, *shape, *strides], (view,), attributes
+
+    @property
+    def shape(self) -> Sequence[SSAValue]:
+        return self.operands[1 : 1 + len(self.operands) // 2]
+
+    @property
+    def strides(self) -> Sequence[SSAValue]:
+        return self.operands[1 + len(self.operands) // 2 :]
+
+    @property
+    def layout(self) -> str | None:
+        found = self.attributes.get("layout")
+        return found.data if isinstance(found, LAYOUT) else None
+
+    def parts(self):
+        yield from (self.operands[0], ", shape = [", *_commas(self.shape), "], strides = [", *_commas(self.strides), "]")
+        if self.layout:
+            yield f" {{layout = #pto.layout<{self.layout}>}}"
+        yield from (" : ", self.results[0].type)
+
+
+class PartitionView(PtoOp):
+    """A window of a tensor view: offsets and extents in elements, one an axis."""
+
+    name = "pto.partition_view"
+    usage = "%view, offsets = [..], sizes = [..] : !pto.tensor_view<..> -> !pto.partition_tensor_view<..>"
+    pattern = _pattern(r"V:source , offsets = \[L:offsets\] , sizes = \[L:sizes\] : T:type -> T:result")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        source, result = _type(parser, found, "type"), _type(parser, found, "result")
+        if not isinstance(source, TensorViewType) or not isinstance(result, PartitionViewType):
+            parser.raise_error(f"expected {cls.usage.partition(' : ')[2]}", found.start("type"), found.end("result"))
+        offsets, sizes = _indices(parser, found, "offsets"), _indices(parser, found, "sizes")
+        if len(offsets) != len(sizes):
+            parser.raise_error(f"{len(offsets)} offsets but {len(sizes)} sizes", found.start("sizes"))
+        return [*_one(parser, found, "source", source), *offsets, *sizes], (result,), {}
+
+    @property
+    def offsets(self) -> Sequence[SSAValue]:
+        return self.operands[1 : 1 + len(self.operands) // 2]
+
+    @property
+    def sizes(self) -> Sequence[SSAValue]:
+        return self.operands[1 + len(self.operands) // 2 :]
+
+    def parts(self):
+        source = self.operands[0]
+        yield from (source, ", offsets = [", *_commas(self.offsets), "], sizes = [", *_commas(self.sizes), "] : ")
+        yield from (source.type, " -> ", self.results[0].type)
+
+
+class AllocTile(PtoOp):
+    """A tile buffer: its byte address when memory was planned, and the valid extents its type leaves open."""
+
+    name = "pto.alloc_tile"
+    usage = "[addr = %a] [valid_row = %r] [valid_col = %c] : !pto.tile_buf<..>"
+    pattern = _pattern(r"(?:addr = V:addr )?(?:valid_row = V:row )?(?:valid_col = V:col )?: T:type")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        tile = _type(parser, found, "type")
+        if not isinstance(tile, TileBufType):
+            parser.raise_error("expected a !pto.tile_buf type", found.start("type"), found.end("type"))
+        for group, extent in (("row", tile.data.v_row), ("col", tile.data.v_col)):
+            if (extent is None) != (found.group(group) is not None):
+                want = "needs" if extent is None else "takes no"
+                parser.raise_error(
+                    f"a tile with v_{group}={'?' if extent is None else extent} {want} valid_{group} operand",
+                    found.start("type"),
+                    found.end("type"),
+                )
+        operands = _one(parser, found, "addr", I64)
+        operands += _one(parser, found, "row", INDEX) + _one(parser, found, "col", INDEX)
+        return operands, (tile,), {}
+
+    def _valid(self) -> list[SSAValue | None]:
+        tile = self.results[0].type
+        rest = list(self.operands)
+        addr = rest.pop(0) if rest and rest[0].type == I64 else None
+        row = rest.pop(0) if isinstance(tile, TileBufType) and tile.data.v_row is None else None
+        col = rest.pop(0) if isinstance(tile, TileBufType) and tile.data.v_col is None else None
+        return [addr, row, col]
+
+    @property
+    def addr(self) -> SSAValue | None:
+        return self._valid()[0]
+
+    @property
+    def valid(self) -> tuple[SSAValue | None, SSAValue | None]:
+        _, row, col = self._valid()
+        return row, col
+
+    def parts(self):
+        for key, value in zip(("addr", "valid_row", "valid_col"), self._valid(), strict=True):
+            if value is not None:
+                yield from (f"{key} = ", value, " ")
+        yield from (": ", self.results[0].type)
+
+
+class Subview(PtoOp):
+    """A window of a tile, sharing its bytes."""
+
+    name = "pto.subview"
+    usage = "%tile[%i, %j] sizes [16, 64] [valid [%r, %c]] : !pto.tile_buf<..> -> !pto.tile_buf<..>"
+    pattern = _pattern(
+        r"V:source \[L:offsets\] sizes \[L:sizes\] (?:valid \[L:valid\] )?: T:type -> T:result"
+    )
+
+    @classmethod
+    def pieces(cls, parser, found):
+        sizes = asm.split_words(found.group("sizes"))
+        if len(sizes) != 2 or not all(size.isdigit() for size in sizes):
+            parser.raise_error("sizes must be two numbers", found.start("sizes"), found.end("sizes"))
+        source = _one(parser, found, "source", _type(parser, found, "type"))
+        offsets, valid = _indices(parser, found, "offsets"), _indices(parser, found, "valid")
+        if len(offsets) != 2 or len(valid) not in (0, 2):
+            parser.raise_error("a subview has two offsets, and two valid extents or none", found.start("offsets"))
+        attributes: dict[str, Attribute] = {"sizes": ArrayAttr([IntegerAttr(int(size), I64) for size in sizes])}
+        return [*source, *offsets, *valid], (_type(parser, found, "result"),), attributes
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        found = self.attributes["sizes"]
+        if not isinstance(found, ArrayAttr):
+            raise PtoError("a subview without sizes")
+        rows, cols = (item.value.data for item in found.data)
+        return rows, cols
+
+    def parts(self):
+        source, row, col, *valid = self.operands
+        yield from (source, "[", row, ", ", col, f"] sizes [{self.sizes[0]}, {self.sizes[1]}] ")
+        if valid:
+            yield from ("valid [", *_commas(valid), "] ")
+        yield from (": ", source.type, " -> ", self.results[0].type)
+
+
+class _Conversion(PtoOp):
+    usage = "%value : type -> type"
+    pattern = _pattern(r"V:source : T:type -> T:result")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        return _one(parser, found, "source", _type(parser, found, "type")), (_type(parser, found, "result"),), {}
+
+    def parts(self):
+        yield from (self.operands[0], " : ", self.operands[0].type, " -> ", self.results[0].type)
+
+
+class Reshape(_Conversion):
+    """The bytes of a tile under another shape or layout."""
+
+    name = "pto.treshape"
+
+
+class Bitcast(_Conversion):
+    """The bytes of a tile under another element type."""
+
+    name = "pto.bitcast"
+
+
+class SetValidShape(PtoOp):
+    """Change the valid extents of a tile whose type leaves both open."""
+
+    name = "pto.set_validshape"
+    usage = "%tile, %rows, %cols : !pto.tile_buf<..>"
+    pattern = _pattern(r"V:source , V:row , V:col : T:type")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "source", _type(parser, found, "type"))
+        return operands + _one(parser, found, "row", INDEX) + _one(parser, found, "col", INDEX), (), {}
+
+    def parts(self):
+        yield from (*_commas(self.operands), " : ", self.operands[0].type)
+
+
+class GetValidShape(PtoOp):
+    """Valid rows and columns of a tile."""
+
+    name = "pto.get_validshape"
+    usage = "%tile : !pto.tile_buf<..>"
+    pattern = _pattern(r"V:source : T:type(?: -> index , index)?")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        return _one(parser, found, "source", _type(parser, found, "type")), (INDEX, INDEX), {}
+
+    def parts(self):
+        yield from (self.operands[0], " : ", self.operands[0].type)
+
+
+class TileValidRows(_Conversion):
+    name = "pto.tile_valid_rows"
+
+
+class TileValidCols(_Conversion):
+    name = "pto.tile_valid_cols"
+
+
+class AddPtr(PtoOp):
+    """A pointer moved by a number of elements."""
+
+    name = "pto.addptr"
+    usage = "%ptr, %offset : !pto.ptr<..> -> !pto.ptr<..>"
+    pattern = _pattern(r"V:ptr , V:offset : T:type -> T:result")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "ptr", _type(parser, found, "type"))
+        return operands + _one(parser, found, "offset", INDEX), (_type(parser, found, "result"),), {}
+
+    def parts(self):
+        yield from (*_commas(self.operands), " : ", self.operands[0].type, " -> ", self.results[0].type)
+
+
+class LoadScalar(PtoOp):
+    """One element of global memory."""
+
+    name = "pto.load_scalar"
+    usage = "%ptr[%offset] : !pto.ptr<f32> -> f32"
+    pattern = _pattern(r"V:ptr \[ V:offset \] : T:type -> T:result")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "ptr", _type(parser, found, "type"))
+        return operands + _one(parser, found, "offset", INDEX), (_type(parser, found, "result"),), {}
+
+    def parts(self):
+        ptr, offset = self.operands
+        yield from (ptr, "[", offset, "] : ", ptr.type, " -> ", self.results[0].type)
+
+
+class StoreScalar(PtoOp):
+    """Write one element of global memory."""
+
+    name = "pto.store_scalar"
+    usage = "%value, %ptr[%offset] : !pto.ptr<f32>, f32"
+    pattern = _pattern(r"V:value , V:ptr \[ V:offset \] : T:type , T:element")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "value", _type(parser, found, "element"))
+        operands += _one(parser, found, "ptr", _type(parser, found, "type"))
+        return operands + _one(parser, found, "offset", INDEX), (), {}
+
+    def parts(self):
+        value, ptr, offset = self.operands
+        yield from (value, ", ", ptr, "[", offset, "] : ", ptr.type, ", ", value.type)
+
+
+class GetValue(PtoOp):
+    """One element of a tile, by its linear position in row-major order of the whole buffer."""
+
+    name = "pto.tgetval"
+    usage = "ins(%tile, %offset : !pto.tile_buf<..>, index) outs : f32"
+    pattern = _pattern(r"ins \( V:source , V:offset : T:type , index \) outs : T:result")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "source", _type(parser, found, "type"))
+        return operands + _one(parser, found, "offset", INDEX), (_type(parser, found, "result"),), {}
+
+    def parts(self):
+        tile, offset = self.operands
+        yield from ("ins(", tile, ", ", offset, " : ", tile.type, ", index) outs : ", self.results[0].type)
+
+
+class SetValue(PtoOp):
+    """Write one element of a tile, by its linear position in row-major order of the whole buffer."""
+
+    name = "pto.tsetval"
+    usage = "ins(%offset, %value : index, f32) outs(%tile : !pto.tile_buf<..>)"
+    pattern = _pattern(r"ins \( V:offset , V:value : index , T:element \) outs \( V:dst : T:type \)")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "dst", _type(parser, found, "type"))
+        operands += _one(parser, found, "offset", INDEX)
+        return operands + _one(parser, found, "value", _type(parser, found, "element")), (), {}
+
+    def parts(self):
+        tile, offset, value = self.operands
+        yield from ("ins(", offset, ", ", value, " : index, ", value.type, ") outs(", tile, " : ", tile.type, ")")
+
+
+class _BlockQuery(PtoOp):
+    pattern = _pattern(r"(?:-> i64)?")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        return [], (I64,), {}
+
+
+class GetBlockIdx(_BlockQuery):
+    name = "pto.get_block_idx"
+
+
+class GetBlockNum(_BlockQuery):
+    name = "pto.get_block_num"
+
+
+class GetSubblockIdx(_BlockQuery):
+    name = "pto.get_subblock_idx"
+
+
+class GetSubblockNum(_BlockQuery):
+    name = "pto.get_subblock_num"
+
+
+class ViewDim(PtoOp):
+    """Extent of one axis of a tensor view."""
+
+    name = "pto.get_tensor_view_dim"
+    usage = "%view, %axis : !pto.tensor_view<..> -> index"
+    pattern = _pattern(r"V:source , V:axis : T:type -> index")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "source", _type(parser, found, "type"))
+        return operands + _one(parser, found, "axis", INDEX), (INDEX,), {}
+
+    def parts(self):
+        yield from (*_commas(self.operands), " : ", self.operands[0].type, " -> index")
+
+
+class ViewStride(ViewDim):
+    """Stride of one axis of a tensor view, in elements."""
+
+    name = "pto.get_tensor_view_stride"
+
+
+OPS: tuple[type[PtoOp], ...] = (
+    MakeTensorView,
+    PartitionView,
+    AllocTile,
+    Subview,
+    Reshape,
+    Bitcast,
+    SetValidShape,
+    GetValidShape,
+    TileValidRows,
+    TileValidCols,
+    AddPtr,
+    LoadScalar,
+    StoreScalar,
+    GetValue,
+    SetValue,
+    GetBlockIdx,
+    GetBlockNum,
+    GetSubblockIdx,
+    GetSubblockNum,
+    ViewDim,
+    ViewStride,
+)

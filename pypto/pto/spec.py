@@ -1,0 +1,211 @@
+"""How a PTO instruction is declared, and the table of all of them.
+
+One `declare` call gives everything the dialect, the verifier and the simulator know about an
+instruction. Operands are written as in the assembly, scratch ones marked ``~``, optional ones ``?``::
+
+    declare("trowsum", "src ~tmp? -> dst", pipe="V", checks=(...), bind=...)
+
+A kind follows a colon; without one the operand is a tile. Kinds: ``tile``, ``view`` (a window of
+global memory), ``scalar``, ``int``, ``index``, ``any`` (tile or scalar), ``data`` (tile or view).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pypto.backend.target import Target
+
+from .attrs import ENUMS
+from .errors import PtoError
+from .types import Tile, View
+
+OperandType = Tile | View | str
+"""What `Site.types` holds: a tile, a window, or the name of a scalar type."""
+
+Check = Callable[["Site"], None]
+Run = Callable[..., None]
+Bind = Callable[["Site"], Run]
+Cost = Callable[["Site", int, int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    name: str
+    kind: str
+    optional: bool
+    scratch: bool
+
+    def accepts(self, shape: str) -> bool:
+        """Whether an operand of this kind may be a ``tile``, a ``view`` or a ``scalar``."""
+        if self.kind in ("tile", "view"):
+            return shape == self.kind
+        if self.kind == "any":
+            return shape != "view"
+        if self.kind == "data":
+            return shape != "scalar"
+        return shape == "scalar"
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    name: str
+    kind: str
+    default: Any
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One PTO instruction.
+
+    ``bind`` is given a `Site` once, when a module is compiled, and returns the function that does
+    the work each time: it takes the runtime values of `uses`, in order, None for an absent optional.
+    ``cost`` gives cycles from the rows and columns of the region the instruction writes.
+    ``pipe`` names the pipe, or computes it from the site.
+    """
+
+    mnemonic: str
+    ins: tuple[Operand, ...]
+    outs: tuple[Operand, ...]
+    attrs: Mapping[str, Attr]
+    pipe: str | Callable[[Site], str]
+    checks: tuple[Check, ...]
+    bind: Bind
+    cost: Cost
+    reads_outs: bool = False
+    doc: str = ""
+    _orders: dict[tuple[str, ...], tuple[Operand, ...] | None] = field(default_factory=dict, compare=False)
+
+    @property
+    def op_name(self) -> str:
+        return f"pto.{self.mnemonic}"
+
+    @cached_property
+    def uses(self) -> tuple[str, ...]:
+        """Names of the operands `bind`'s function takes: all but scratch."""
+        return tuple(operand.name for operand in (*self.ins, *self.outs) if not operand.scratch)
+
+    @cached_property
+    def by_name(self) -> dict[str, Operand]:
+        return {operand.name: operand for operand in (*self.ins, *self.outs)}
+
+    def assign(self, ins: tuple[str, ...], outs: tuple[str, ...]) -> tuple[Operand, ...] | None:
+        """Which declared operands the given ones are, from whether each is a tile, a view or a scalar."""
+        key = (*ins, "->", *outs)
+        if key not in self._orders:
+            left, right = _match(self.ins, ins), _match(self.outs, outs)
+            self._orders[key] = None if left is None or right is None else left + right
+        return self._orders[key]
+
+    def usage(self) -> str:
+        """The assembly form, for messages."""
+        ins = ", ".join(operand.name + "?" * operand.optional for operand in self.ins)
+        outs = ", ".join(operand.name + "?" * operand.optional for operand in self.outs)
+        return f"{self.op_name} ins({ins}) outs({outs})"
+
+
+def _match(declared: tuple[Operand, ...], given: tuple[str, ...]) -> tuple[Operand, ...] | None:
+    if not declared:
+        return None if given else ()
+    head, rest = declared[0], declared[1:]
+    if given and head.accepts(given[0]):
+        tail = _match(rest, given[1:])
+        if tail is not None:
+            return (head, *tail)
+    return _match(rest, given) if head.optional else None
+
+
+class Site:
+    """One occurrence of an instruction: operand types by name, attribute values, target."""
+
+    __slots__ = ("spec", "types", "attrs", "target", "arch")
+
+    def __init__(
+        self, spec: Instruction, types: dict[str, OperandType], attrs: dict[str, Any], target: Target
+    ) -> None:
+        self.spec, self.types, self.attrs, self.target = spec, types, attrs, target
+        self.arch = target.module_arch
+
+    def tile(self, name: str) -> Tile:
+        found = self.types[name]
+        if not isinstance(found, Tile):
+            raise PtoError(f"'{name}' of pto.{self.spec.mnemonic} must be a tile, got {describe(found)}")
+        return found
+
+    def view(self, name: str) -> View:
+        found = self.types[name]
+        if not isinstance(found, View):
+            raise PtoError(f"'{name}' of pto.{self.spec.mnemonic} must be a tensor window, got {describe(found)}")
+        return found
+
+    def has(self, name: str) -> bool:
+        return name in self.types
+
+    @property
+    def pipe(self) -> str:
+        pipe = self.spec.pipe
+        return pipe if isinstance(pipe, str) else pipe(self)
+
+
+def describe(found: OperandType) -> str:
+    if isinstance(found, Tile):
+        return f"a {found.loc} tile {found.rows}x{found.cols}x{found.dtype}"
+    if isinstance(found, View):
+        return f"a tensor window {found.text}"
+    return f"a scalar {found}"
+
+
+INSTRUCTIONS: dict[str, Instruction] = {}
+"""Every declared instruction by mnemonic, such as ``tadd``."""
+
+
+def _operand(text: str) -> Operand:
+    name, _, kind = text.partition(":")
+    scratch = name.startswith("~")
+    optional = name.endswith("?")
+    return Operand(name.strip("~?"), kind or "tile", optional, scratch)
+
+
+def _attr(text: str) -> Attr:
+    name, _, rest = text.partition(":")
+    kind, equals, default = rest.partition("=")
+    if kind not in ENUMS and kind not in ("bool", "int", "str"):
+        raise ValueError(f"unknown attribute kind '{kind}'")
+    value: Any = default or None
+    if equals and kind == "bool":
+        value = default == "true"
+    elif equals and kind == "int":
+        value = int(default)
+    return Attr(name.rstrip("?"), kind, value, not equals and not name.endswith("?"))
+
+
+def declare(
+    mnemonic: str,
+    operands: str,
+    *,
+    pipe: str | Callable[[Site], str],
+    bind: Bind,
+    checks: Sequence[Check] = (),
+    attrs: str = "",
+    cost: Cost,
+    reads_outs: bool = False,
+    doc: str = "",
+) -> None:
+    """Add one instruction to `INSTRUCTIONS`; ``reads_outs`` when results depend on what was in them before."""
+    ins, _, outs = operands.partition("->")
+    parsed = [_attr(text) for text in attrs.split()]
+    INSTRUCTIONS[mnemonic] = Instruction(
+        mnemonic,
+        tuple(_operand(text) for text in ins.split()),
+        tuple(_operand(text) for text in outs.split()),
+        {attr.name: attr for attr in parsed},
+        pipe,
+        tuple(checks),
+        bind,
+        cost,
+        reads_outs,
+        doc,
+    )

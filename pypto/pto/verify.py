@@ -1,0 +1,352 @@
+"""Verification of a parsed module: types, ranks, layouts, windows, buffers, and every instruction's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from pypto.errors import Location
+
+from pypto.backend.target import Target
+
+from .dialect import InstructionOp, operand_type
+from .elements import scalar_name
+from .errors import PtoError
+from .ops import (
+    AddPtr,
+    AllocTile,
+    Bitcast,
+    GetValue,
+    LoadScalar,
+    MakeTensorView,
+    PartitionView,
+    PtoOp,
+    Reshape,
+    SetValidShape,
+    SetValue,
+    StoreScalar,
+    Subview,
+)
+from .parser import location_of
+from .spec import Site
+from .targets import memory, target_of
+from .types import PartitionViewType, PtrType, Tile, TileBufType, View
+
+
+def architecture(module: ModuleOp) -> str:
+    """``a2a3`` or ``a5``, from the module's attribute; a2a3 when it states none."""
+    found = module.attributes.get("pto.target_arch")
+    return found.data if isinstance(found, StringAttr) else "a2a3"
+
+
+def constant(value: SSAValue) -> int | None:
+    """The integer an ``arith.constant`` gives, else None."""
+    op = value.owner
+    if isinstance(op, ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data
+    return None
+
+
+def site_of(op: InstructionOp, target: Target) -> Site:
+    """What an instruction's declaration is told about this occurrence."""
+    types = {name: operand_type(value.type) for name, value in op.values().items()}
+    return Site(op.spec, types, op.attribute_values(), target)
+
+
+def verify_module(module: ModuleOp, *, arch: str | None = None, require_addresses: bool = False) -> None:
+    """Check a parsed module against the dialect.
+
+    ``arch`` overrides the module's target. ``require_addresses``: every ``alloc_tile`` must carry
+    one, the rule of ``--pto-level=level3``. Raises PtoError naming the operation's location.
+    """
+    checker = _Verifier(target_of(arch or architecture(module)), require_addresses)
+    for op in module.walk():
+        checker.check(op)
+
+
+class _Verifier:
+    def __init__(self, target: Target, require_addresses: bool) -> None:
+        self.target, self.require_addresses = target, require_addresses
+
+    def check(self, op: Operation) -> None:
+        try:
+            if isinstance(op, InstructionOp):
+                site = site_of(op, self.target)
+                for rule in op.spec.checks:
+                    rule(site)
+                _check_layouts(op, site)
+            elif isinstance(op, PtoOp):
+                rule = _rules().get(type(op))
+                if rule is not None:
+                    rule(self, op)
+            elif not isinstance(op, ModuleOp):
+                _builtin(op)
+        except PtoError as error:
+            if error.span is None:
+                raise PtoError(error.message, location_of(op), error.hint) from None
+            raise
+
+    def make_tensor_view(self, op: MakeTensorView) -> None:
+        view = _view_of(op.results[0])
+        rank = len(op.shape)
+        if rank != len(view.shape):
+            raise PtoError(f"'pto.make_tensor_view': {rank} extents for a view type of rank {len(view.shape)}")
+        for axis, (extent, value) in enumerate(zip(view.shape, op.shape, strict=True)):
+            known = constant(value)
+            if extent is not None and known is not None and extent != known:
+                raise PtoError(f"'pto.make_tensor_view': axis {axis} is {known} but the type says {extent}")
+            if known is not None and known < 0:
+                raise PtoError(f"'pto.make_tensor_view': axis {axis} has a negative extent {known}")
+        if op.layout == "nz":
+            _check_nz(op, view, rank)
+
+    def partition_view(self, op: PartitionView) -> None:
+        source, result = _view_of(op.operands[0]), _view_of(op.results[0])
+        if result.dtype != source.dtype:
+            raise PtoError(f"'pto.partition_view': element type {result.dtype} of a window of {source.dtype}")
+        if not len(op.offsets) == len(source.shape) == len(result.shape):
+            raise PtoError(
+                f"'pto.partition_view': {len(op.offsets)} offsets and a window of rank {len(result.shape)} "
+                f"on a view of rank {len(source.shape)}"
+            )
+        view = op.operands[0].owner
+        extents = [constant(value) for value in view.shape] if isinstance(view, MakeTensorView) else list(source.shape)
+        for axis, (offset, size, extent, stated) in enumerate(
+            zip(op.offsets, op.sizes, extents, result.shape, strict=True)
+        ):
+            _check_window_axis(axis, constant(offset), constant(size), extent, stated)
+        if isinstance(view, MakeTensorView) and view.layout == "nz":
+            _check_nz_window(op, extents)
+
+    def alloc_tile(self, op: AllocTile) -> None:
+        tile = _tile_of(op.results[0])
+        check_tile(tile, self.target)
+        if op.addr is None:
+            if self.require_addresses:
+                raise PtoError("'pto.alloc_tile' needs an addr operand when memory has been planned (level3)")
+            return
+        address = constant(op.addr)
+        if address is not None:
+            check_address(tile, address, self.target)
+        for axis, value, room in zip(("rows", "columns"), op.valid, (tile.rows, tile.cols), strict=True):
+            known = constant(value) if value is not None else None
+            if known is not None and not 0 <= known <= room:
+                raise PtoError(f"'pto.alloc_tile': {known} valid {axis} in a tile with {room}")
+
+    def subview(self, op: Subview) -> None:
+        source, result = _tile_of(op.operands[0]), _tile_of(op.results[0])
+        if (result.rows, result.cols) != op.sizes:
+            raise PtoError(f"'pto.subview': sizes {list(op.sizes)} but the type is {result.rows}x{result.cols}")
+        for what in ("loc", "dtype", "blayout", "slayout", "fractal", "pad"):
+            if getattr(result, what) != getattr(source, what):
+                raise PtoError(f"'pto.subview': {what} {getattr(result, what)} of a view of a tile with {getattr(source, what)}")
+        offsets = [constant(value) for value in op.operands[1:3]]
+        for axis, offset, size, room in zip(("row", "column"), offsets, op.sizes, (source.rows, source.cols), strict=True):
+            if size > room or (offset is not None and not 0 <= offset <= room - size):
+                raise PtoError(f"'pto.subview': {axis}s {offset}..+{size} are outside a tile of {source.rows}x{source.cols}")
+        if (result.v_row is None or result.v_col is None) and len(op.operands) == 3:
+            raise PtoError("'pto.subview': a result with '?' valid extents needs valid [%rows, %cols]")
+        if source.boxed:
+            _check_boxed_subview(source, op.sizes, offsets)
+
+    def reshape(self, op: Reshape) -> None:
+        source, result = _tile_of(op.operands[0]), _tile_of(op.results[0])
+        if source.loc != result.loc:
+            raise PtoError(f"'pto.treshape' cannot move a tile from {source.loc} to {result.loc}")
+        if source.nbytes != result.nbytes:
+            raise PtoError(f"'pto.treshape': {source.nbytes} bytes seen as {result.nbytes} bytes")
+        if source.boxed != result.boxed:
+            raise PtoError("'pto.treshape' cannot change between boxed and plain layouts")
+
+    def bitcast(self, op: Bitcast) -> None:
+        source, result = _tile_of(op.operands[0]), _tile_of(op.results[0])
+        if source.loc != result.loc or source.nbytes < result.nbytes:
+            raise PtoError(f"'pto.bitcast': {result} does not fit the bytes of {source}")
+
+    def set_validshape(self, op: SetValidShape) -> None:
+        tile = _tile_of(op.operands[0])
+        if tile.v_row is not None or tile.v_col is not None:
+            raise PtoError("'pto.set_validshape' needs a tile type with v_row=? and v_col=?")
+        if isinstance(op.operands[0].owner, Subview | Reshape):
+            raise PtoError("'pto.set_validshape' cannot be used on a view of a tile")
+        for axis, value, room in zip(("rows", "columns"), op.operands[1:], (tile.rows, tile.cols), strict=True):
+            known = constant(value)
+            if known is not None and not 0 <= known <= room:
+                raise PtoError(f"'pto.set_validshape': {known} valid {axis} in a tile with {room}")
+
+    def pointer(self, op: PtoOp) -> None:
+        pointer = next((value.type for value in op.operands if isinstance(value.type, PtrType)), None)
+        if pointer is None:
+            raise PtoError(f"'{op.name}' needs a !pto.ptr operand")
+        if isinstance(op, AddPtr):
+            if op.results[0].type != pointer:
+                raise PtoError(f"'pto.addptr' gives {pointer}, not {op.results[0].type}")
+            return
+        scalar = op.results[0].type if isinstance(op, LoadScalar) else op.operands[0].type
+        if scalar_name(scalar) != pointer.data:
+            raise PtoError(f"'{op.name}': a {scalar_name(scalar)} through a pointer to {pointer.data}")
+
+    def element(self, op: PtoOp) -> None:
+        tile = _tile_of(op.operands[0])
+        scalar = op.results[0].type if isinstance(op, GetValue) else op.operands[2].type
+        if scalar_name(scalar).lstrip("us") != tile.dtype.lstrip("us"):
+            raise PtoError(f"'{op.name}': a {scalar_name(scalar)} of a tile of {tile.dtype}")
+        offset = constant(op.operands[1])
+        if offset is not None and not 0 <= offset < tile.rows * tile.cols:
+            raise PtoError(f"'{op.name}': element {offset} of a tile of {tile.rows * tile.cols}")
+
+
+@cache
+def _rules() -> dict[type[PtoOp], Callable[[_Verifier, PtoOp], None]]:
+    rules: dict[type[PtoOp], Callable] = {
+        MakeTensorView: _Verifier.make_tensor_view,
+        PartitionView: _Verifier.partition_view,
+        AllocTile: _Verifier.alloc_tile,
+        Subview: _Verifier.subview,
+        Reshape: _Verifier.reshape,
+        Bitcast: _Verifier.bitcast,
+        SetValidShape: _Verifier.set_validshape,
+        AddPtr: _Verifier.pointer,
+        LoadScalar: _Verifier.pointer,
+        StoreScalar: _Verifier.pointer,
+        GetValue: _Verifier.element,
+        SetValue: _Verifier.element,
+    }
+    return rules
+
+
+def check_tile(tile: Tile, target: Target) -> None:
+    """A tile type makes sense on a target. Raises PtoError."""
+    capacity = memory(target, tile.loc).usable
+    if tile.nbytes > capacity:
+        raise PtoError(f"a tile of {tile.nbytes} bytes does not fit {tile.loc}, which has {capacity} ({tile})")
+    for axis, valid, room in (("rows", tile.v_row, tile.rows), ("columns", tile.v_col, tile.cols)):
+        if valid is not None and valid > room:
+            raise PtoError(f"{valid} valid {axis} in a tile with {room} ({tile})")
+    if tile.boxed:
+        box_rows, box_cols = tile.box
+        if tile.rows % box_rows or tile.cols % box_cols:
+            raise PtoError(f"a {tile.rows}x{tile.cols} tile is not made of whole {box_rows}x{box_cols} boxes ({tile})")
+    elif tile.loc == "vec":
+        line = tile.cols if tile.blayout == "row_major" else tile.rows
+        if line * tile.item % 32:
+            unit = "row" if tile.blayout == "row_major" else "column"
+            raise PtoError(f"a {unit} of {line} {tile.dtype} is not a multiple of 32 bytes ({tile})")
+
+
+def check_address(tile: Tile, address: int, target: Target) -> None:
+    """A tile lies inside its memory at a legal address. Raises PtoError."""
+    usable = memory(target, tile.loc).usable
+    if address < 0 or address + tile.nbytes > usable:
+        raise PtoError(f"a tile of {tile.nbytes} bytes at {address} ends outside {tile.loc}, which has {usable} bytes")
+    if address % target.vector_address_alignment:
+        raise PtoError(f"address {address} in {tile.loc} is not a multiple of {target.vector_address_alignment} bytes")
+
+
+def _builtin(op: Operation) -> None:
+    try:
+        op.verify(verify_nested_ops=False)
+    except VerifyException as error:
+        raise PtoError(f"'{op.name}': {str(error).strip().splitlines()[-1]}") from None
+    if isinstance(op, FuncOp) and "pto.kernel_kind" not in op.attributes and not op.is_declaration:
+        raise PtoError(f"function '{op.sym_name.data}' needs attribute pto.kernel_kind = #pto.kernel_kind<vector|cube>")
+
+
+def _view_of(value: SSAValue) -> View:
+    found = getattr(value.type, "data", None)
+    if not isinstance(found, View):
+        raise PtoError(f"expected a tensor view, got {value.type}")
+    return found
+
+
+def _tile_of(value: SSAValue) -> Tile:
+    if not isinstance(value.type, TileBufType):
+        raise PtoError(f"expected a tile, got {value.type}")
+    return value.type.data
+
+
+def _check_window_axis(axis: int, offset: int | None, size: int | None, extent: int | None, stated: int | None) -> None:
+    if stated is not None and size is not None and stated != size:
+        raise PtoError(f"'pto.partition_view': size {size} on axis {axis} but the type says {stated}")
+    size = size if size is not None else stated
+    if offset is not None and offset < 0:
+        raise PtoError(f"'pto.partition_view': negative offset {offset} on axis {axis}")
+    if size is not None and size < 0:
+        raise PtoError(f"'pto.partition_view': negative size {size} on axis {axis}")
+    if extent is not None and size is not None and (offset or 0) + size > extent:
+        raise PtoError(
+            f"'pto.partition_view': elements {offset or 0}..{(offset or 0) + size} of axis {axis} "
+            f"are outside its {extent}"
+        )
+
+
+def _check_nz(op: MakeTensorView, view: View, rank: int) -> None:
+    if rank != 5:
+        raise PtoError(
+            f"'pto.make_tensor_view' op user-specified layout=nz requires a rank-5 view, got rank {rank}"
+        )
+    c0 = max(1, 32 // view.numpy.itemsize)
+    extents = [constant(value) for value in op.shape]
+    for axis, want in ((3, 16), (4, c0)):
+        if extents[axis] != want:
+            raise PtoError(
+                f"'pto.make_tensor_view': an nz view of {view.dtype} has shape [B, C/{c0}, R/16, 16, {c0}], "
+                f"got {extents[axis]} on axis {axis}"
+            )
+    strides = [constant(value) for value in op.strides]
+    if strides[4] not in (None, 1) or strides[3] not in (None, c0) or strides[2] not in (None, 16 * c0):
+        raise PtoError(
+            f"'pto.make_tensor_view': an nz view of {view.dtype} has inner strides [{16 * c0}, {c0}, 1], "
+            f"got {strides[2:]}"
+        )
+
+
+def _check_nz_window(op: PartitionView, extents: list[int | None]) -> None:
+    for axis in (3, 4):
+        offset, size = constant(op.offsets[axis]), constant(op.sizes[axis])
+        if offset != 0 or size is None or size != extents[axis]:
+            raise PtoError("'pto.partition_view': a window of an nz view must keep the two innermost axes whole")
+
+
+def _check_boxed_subview(tile: Tile, sizes: tuple[int, int], offsets: list[int | None]) -> None:
+    for axis, size, offset, box in zip(("rows", "columns"), sizes, offsets, tile.box, strict=True):
+        if size % box or (offset or 0) % box:
+            raise PtoError(f"'pto.subview': {axis} of a boxed tile are taken in multiples of {box}")
+    whole = 1 if tile.blayout == "row_major" else 0
+    if sizes[whole] != (tile.rows, tile.cols)[whole] or offsets[whole] != 0:
+        raise PtoError(f"'pto.subview': a boxed {tile.blayout} tile keeps all its {('rows', 'columns')[whole]}")
+
+
+def _layout_of(value: SSAValue) -> str | None:
+    window = value.owner
+    view = window.operands[0].owner if isinstance(window, PartitionView) else None
+    return view.layout or "nd" if isinstance(view, MakeTensorView) else None
+
+
+def _check_layouts(op: InstructionOp, site: Site) -> None:
+    """Loads and stores join a tensor layout with a tile layout; only some pairs exist."""
+    if op.spec.mnemonic not in ("tload", "tstore"):
+        return
+    window, tile = (op.values()["src"], site.tile("dst")) if op.spec.mnemonic == "tload" else (op.values()["dst"], site.tile("src"))
+    layout = _layout_of(window) if isinstance(window.type, PartitionViewType) else None
+    if layout is None or tile.loc == "acc":
+        return
+    kind = (tile.blayout, tile.slayout)
+    pairs = {("row_major", "none_box"): {"nd"}, ("col_major", "none_box"): {"dn"}, ("col_major", "row_major"): {"nz"}}
+    allowed = set(pairs.get(kind, set()))
+    if tile.loc == "mat" and op.spec.mnemonic == "tload":
+        allowed |= {("col_major", "row_major"): {"nd"}, ("row_major", "col_major"): {"dn"}}.get(kind, set())
+    if layout not in allowed and not (tile.rows == tile.cols == 1):
+        wanted = " or ".join(sorted(allowed)) or "no layout"
+        raise PtoError(
+            f"'{op.name}': a tensor view of layout {layout} and a tile in {tile.loc} with blayout={tile.blayout}, "
+            f"slayout={tile.slayout}; that tile takes {wanted}"
+        )
+
+

@@ -1,0 +1,74 @@
+"""The core a kernel runs on: its memories and its place among the other cores."""
+
+from __future__ import annotations
+
+from pypto.backend.target import Target
+from pypto.pto.errors import PtoError
+from pypto.pto.targets import memories
+from pypto.pto.types import Tile
+
+from .memory import Memory, check_range
+from .tile import CheckedTile, SimTile
+
+
+class Core:
+    """Memories of one core, made on first use and filled with ``poison``; block and sub-block indices."""
+
+    __slots__ = (
+        "target",
+        "poison",
+        "sanitize",
+        "block_idx",
+        "block_num",
+        "subblock_idx",
+        "subblock_num",
+        "_memories",
+        "_tile",
+        "_next",
+    )
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        poison: int = 0xFF,
+        sanitize: bool = False,
+        block_idx: int = 0,
+        block_num: int = 1,
+        subblock_idx: int = 0,
+    ) -> None:
+        self.target, self.poison, self.sanitize = target, poison, sanitize
+        self.block_idx, self.block_num, self.subblock_idx = block_idx, block_num, subblock_idx
+        self.subblock_num = target.vectors_per_group
+        self._memories: dict[str, Memory] = {}
+        self._tile: type[SimTile] = CheckedTile if sanitize else SimTile
+        self._next: dict[str, int] = {}
+
+    def memory(self, loc: str) -> Memory:
+        """The memory of tiles with that ``loc``. Raises PtoError when the core has none."""
+        found = self._memories.get(loc)
+        if found is None:
+            place = memories(self.target).get(loc)
+            if place is None:
+                raise PtoError(f"{self.target.module_arch} has no memory '{loc}'")
+            found = self._memories[loc] = Memory(loc, place.usable, self.poison, self.sanitize)
+        return found
+
+    def place(self, tile: Tile) -> int:
+        """An address for a tile the text gives none: after those placed before it."""
+        alignment = memories(self.target)[tile.loc].alignment
+        start = -(-self._next.get(tile.loc, 0) // alignment) * alignment
+        self._next[tile.loc] = start + tile.nbytes
+        return start
+
+    def tile(self, tile: Tile, addr: int, valid: tuple[int, int]) -> SimTile:
+        """A tile at a byte address. Raises PtoError when it lies outside its memory or is misaligned."""
+        base = self.memory(tile.loc)
+        check_range(base, tile, addr, self.target.vector_address_alignment)
+        base.high = max(base.high, addr + tile.nbytes)
+        return self._tile.at(tile, base, addr, valid)
+
+
+    def high_water(self) -> dict[str, int]:
+        """Bytes used of each memory touched, up to the highest."""
+        return {name: memory.high for name, memory in self._memories.items()}

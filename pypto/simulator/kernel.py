@@ -1,0 +1,156 @@
+"""Loading PTO text and running its kernels on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from pypto.backend.target import Target
+from pypto.backend.targets import get_target
+from pypto.pto.elements import numpy_type, scalar_name
+from pypto.pto.errors import PtoError
+from pypto.pto.parser import location_of, parse_module
+from pypto.pto.targets import target_of
+from pypto.pto.types import PtrType
+from pypto.pto.verify import architecture, verify_module
+
+from .compile import Function
+from .cores import Core
+from .report import SimReport
+from .scalars import width, wrap
+from .window import Buffer, Pointer
+
+Argument = np.ndarray | int | float | np.generic
+
+
+class SimKernel:
+    """One function of a module, ready to run. It is compiled on the first run."""
+
+    def __init__(self, op: FuncOp, target: Target, functions: dict[str, Function]) -> None:
+        self._op, self.target, self._functions = op, target, functions
+        self.name = op.sym_name.data
+        self.parameters: tuple[Attribute, ...] = tuple(op.function_type.inputs.data)
+
+    @cached_property
+    def _compiled(self) -> Function:
+        return Function(self._op, self.target, self._functions)
+
+    def compile(self) -> None:
+        """Do now what the first run would."""
+        self._functions[self.name] = self._compiled
+
+    def run(
+        self,
+        args: Sequence[Argument],
+        *,
+        block_idx: int = 0,
+        block_num: int = 1,
+        subblock_idx: int = 0,
+        sanitize: bool = False,
+        poison: int = 0xFF,
+    ) -> SimReport:
+        """Run one block on ``args``, the function's parameters in order; arrays are filled in place.
+
+        A ``!pto.ptr<f32>`` takes a C-contiguous f32 array of any shape, a scalar a number. On-chip
+        memories start filled with the byte ``poison``, 0xFF being NaN in every float type and -1 in
+        every integer. ``sanitize`` refuses reads of elements nothing wrote.
+
+        Raises PtoError for anything illegal, naming the operation's location, ValueError or
+        TypeError for arguments that do not fit.
+        """
+        if not 0 <= poison <= 255:
+            raise ValueError(f"poison is one byte, got {poison}")
+        if len(args) != len(self.parameters):
+            raise TypeError(f"{self.name} takes {len(self.parameters)} arguments, got {len(args)}")
+        values = [
+            _argument(f"argument {position} of {self.name}", kind, value)
+            for position, (kind, value) in enumerate(zip(self.parameters, args, strict=True))
+        ]
+        self.compile()
+        core = Core(
+            self.target,
+            poison=poison,
+            sanitize=sanitize,
+            block_idx=block_idx,
+            block_num=block_num,
+            subblock_idx=subblock_idx,
+        )
+        for function in self._functions.values():
+            for tally in function.tallies:
+                tally.counts.clear()
+        with np.errstate(all="ignore"):
+            self._compiled.call(core, values)
+        return _report(self._functions.values(), core)
+
+
+def _report(functions: Any, core: Core) -> SimReport:
+    instructions: dict[str, int] = {}
+    cycles: dict[str, float] = {}
+    for function in functions:
+        for tally in function.tallies:
+            site = tally.site
+            for (rows, cols), count in tally.counts.items():
+                instructions[site.spec.mnemonic] = instructions.get(site.spec.mnemonic, 0) + count
+                cycles[site.pipe] = cycles.get(site.pipe, 0.0) + count * site.spec.cost(site, rows, cols)
+    return SimReport(instructions, core.high_water(), cycles)
+
+
+def _argument(what: str, kind: Attribute, value: Argument) -> Any:
+    if isinstance(kind, PtrType):
+        return _pointer(what, numpy_type(kind.data), value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if not isinstance(value, int | float | np.generic):
+        raise TypeError(f"{what} must be a {scalar_name(kind)} number, got {type(value).__name__}")
+    dtype = numpy_type(scalar_name(kind))
+    if dtype.kind not in "iub":
+        return dtype.type(value)
+    number = int(value)
+    bits = width(kind)
+    if number != value or not -(1 << (bits - 1)) <= number < 1 << bits:
+        raise ValueError(f"{what} must be a {scalar_name(kind)}, got {value}")
+    return wrap(number, bits)
+
+
+def _pointer(what: str, dtype: np.dtype, value: Argument) -> Pointer:
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{what} must be an array of {dtype.name}, got {type(value).__name__}")
+    if value.dtype != dtype:
+        raise TypeError(f"{what} must be an array of {dtype.name}, got {value.dtype.name}")
+    if not value.flags.c_contiguous:
+        raise ValueError(f"{what} must be C-contiguous")
+    return Pointer(Buffer(what, value.reshape(-1)), 0)
+
+
+class SimModule:
+    """A verified module; ``kernels`` by name."""
+
+    def __init__(self, module: ModuleOp, target: Target) -> None:
+        self.module, self.target = module, target
+        functions: dict[str, Function] = {}
+        self.kernels: dict[str, SimKernel] = {
+            op.sym_name.data: SimKernel(op, target, functions)
+            for op in module.ops
+            if isinstance(op, FuncOp) and not op.is_declaration
+        }
+
+
+def load(text_or_module: str | ModuleOp, target: str | None = None, *, filename: str = "<pto>") -> SimModule:
+    """Parse, verify and prepare PTO text, or verify and prepare a parsed module.
+
+    ``target`` is a target's name; by default the module's ``pto.target_arch`` says it. Raises
+    PtoError when the text is not legal PTO for that target, ValueError for an unknown target.
+    """
+    module = parse_module(text_or_module, filename) if isinstance(text_or_module, str) else text_or_module
+    stated = architecture(module)
+    chosen = get_target(target) if target is not None else target_of(stated)
+    if chosen.module_arch != stated:
+        raise PtoError(f"module for {stated} loaded for {chosen.name}", location_of(module))
+    verify_module(module)
+    return SimModule(module, chosen)

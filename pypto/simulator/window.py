@@ -1,0 +1,110 @@
+"""Global memory while a kernel runs: pointers into the arrays given, views of them, windows of views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from pypto.pto.errors import PtoError
+
+
+class Buffer:
+    """One array given to a kernel: its elements in order, sharing the array's memory."""
+
+    __slots__ = ("name", "elements", "bytes", "dtype", "size")
+
+    def __init__(self, name: str, elements: np.ndarray) -> None:
+        self.name, self.elements = name, elements
+        self.bytes = elements.view(np.uint8)
+        self.dtype, self.size = elements.dtype, elements.size
+
+
+class Pointer(NamedTuple):
+    """A position in a buffer, in elements."""
+
+    buffer: Buffer
+    offset: int
+
+    def at(self, index: int) -> int:
+        """Position of an element from here. Raises PtoError outside the buffer."""
+        position = self.offset + index
+        if not 0 <= position < self.buffer.size:
+            raise PtoError(f"element {position} is outside {self.buffer.name}, which has {self.buffer.size}")
+        return position
+
+
+class View(NamedTuple):
+    """A tensor in a buffer: extents, strides in elements, and the layout its author stated."""
+
+    pointer: Pointer
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    layout: str
+
+    def window(self, offsets: tuple[int, ...], sizes: tuple[int, ...]) -> Window:
+        """A window of this view. Raises PtoError when it leaves the view or the array behind it."""
+        buffer, start = self.pointer
+        last = start
+        for axis, (offset, size, extent, stride) in enumerate(
+            zip(offsets, sizes, self.shape, self.strides, strict=True)
+        ):
+            if offset < 0 or size < 0 or offset + size > extent:
+                raise PtoError(
+                    f"window of {buffer.name} takes elements {offset}..{offset + size} of axis {axis}, which has {extent}"
+                )
+            start += offset * stride
+            last += (offset + size - 1) * stride
+        if 0 not in sizes and not (0 <= start and max(start, last) < buffer.size):
+            raise PtoError(
+                f"window of {buffer.name} reaches element {max(start, last)}, but the array has {buffer.size}"
+            )
+        item = buffer.dtype.itemsize
+        strides = tuple(stride * item for stride in self.strides)
+        if 0 in sizes:
+            return Window(np.empty(sizes, buffer.dtype), self.layout, buffer)
+        return Window(np.ndarray(sizes, buffer.dtype, buffer.bytes, start * item, strides), self.layout, buffer)
+
+
+class Window:
+    """A window of a tensor: a strided array, and the layout that says how it becomes rows and columns."""
+
+    __slots__ = ("array", "layout", "buffer", "dtype", "shape")
+
+    def __init__(self, array: np.ndarray, layout: str, buffer: Buffer) -> None:
+        self.array, self.layout, self.buffer = array, layout, buffer
+        self.dtype, self.shape = array.dtype, array.shape
+
+    def matrix_shape(self) -> tuple[int, int]:
+        """Rows and columns: leading axes count as rows; an nz window is ``[B, C/c0, R/16, 16, c0]``."""
+        shape = self.shape
+        if self.layout == "nz":
+            return shape[2] * shape[3], shape[0] * shape[1] * shape[4]
+        return (prod(shape[:-1]), shape[-1]) if shape else (1, 1)
+
+    def read(self) -> np.ndarray:
+        array = self.array
+        if self.layout == "nz":
+            return array.transpose(2, 3, 0, 1, 4).reshape(self.matrix_shape())
+        return array if array.ndim == 2 else array.reshape(self.matrix_shape())
+
+    def write(self, data: np.ndarray, combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None) -> None:
+        """Set the leading rows and columns from ``data``, or combine what is there with it."""
+        array = self.array
+        if not array.flags.writeable:
+            raise PtoError(f"{self.buffer.name} is read-only")
+        rows, cols = data.shape
+        if array.ndim == 2 and self.layout != "nz":
+            target = array[:rows, :cols]
+            target[...] = data if combine is None else combine(target, data)
+            return
+        whole = np.array(self.read())
+        part = whole[:rows, :cols]
+        whole[:rows, :cols] = data if combine is None else combine(part, data)
+        if self.layout == "nz":
+            blocks = (array.shape[2], array.shape[3], array.shape[0], array.shape[1], array.shape[4])
+            array[...] = whole.reshape(blocks).transpose(2, 3, 0, 1, 4)
+        else:
+            array[...] = whole.reshape(array.shape)
