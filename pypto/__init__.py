@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from .dtypes import *  # noqa: F403
+from .dtypes import *
 from .dtypes import DataType
 from .errors import Error, InternalError, check, internal_check, internal_check_span, raise_internal_error_with_span
 from .logging import (

@@ -13,7 +13,16 @@ from ..ir.node import IRNode
 from ..ir.program import Function
 from ..ir.span import Span
 from ..ir.stmt import (
-    AssignStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt, YieldStmt, flatten_to_stmts,
+    AssignStmt,
+    EvalStmt,
+    ForStmt,
+    IfStmt,
+    ReturnStmt,
+    SeqStmts,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+    flatten_to_stmts,
 )  # fmt: skip
 from ..ir.types import ScalarType, TensorType, TileType
 from ..ir.visitor import Visitor
@@ -262,8 +271,8 @@ class KernelBuilder:
         body = self._nested(stmt.body, lambda y: self._yield(y, scalar, bool(carried)))
         results = self._bind_results(stmt, scalar)
         self.at(stmt.span)
-        loop = {"index": index, "start": start, "stop": stop, "step": step}
-        self.add(Op("loop_for", **loop, carried=carried, body=body, results=results))
+        bounds = dict(index=index, start=start, stop=stop, step=step)
+        self.add(Op("loop_for", None, carried=carried, body=body, results=results, **bounds))
 
     def _bind_iter_args(self, iter_args: Sequence[IterArg], inits: list[Value]) -> list[tuple[Value, Value]]:
         carried, remaining = [], iter(inits)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..backend.target import Target
 from ..errors import InternalError
-from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ir.enums import FunctionType
+from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ops.registry import Core, get_decl
 from .context import ModuleContext
 from .kernel import KernelBuilder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import jinja2
@@ -24,7 +24,7 @@ def environment() -> jinja2.Environment:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _type_macros() -> Any:
     return environment().get_template("pto/types.mlir.j2").module
 

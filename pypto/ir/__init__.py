@@ -1,13 +1,147 @@
-"""The intermediate representation as data."""
+"""The intermediate representation as data.
+
+Names of the public API that belong to later stages (``ir.op``, ``ir.compile``, ``ir.IRBuilder`` ...) are looked up
+where they are defined, on first use.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from ..dtypes import DataType
-from .enums import *  # noqa: F403
+from .enums import *
 from .enums import MemorySpace as Mem
-from .expr import *  # noqa: F403
+from .expr import (
+    COMPARISONS,
+    LOGICAL,
+    Abs,
+    Add,
+    And,
+    BinaryExpr,
+    BitAnd,
+    BitNot,
+    BitOr,
+    BitShiftLeft,
+    BitShiftRight,
+    BitXor,
+    Call,
+    Cast,
+    ConstBool,
+    ConstFloat,
+    ConstInt,
+    Eq,
+    Expr,
+    FloatDiv,
+    FloorDiv,
+    FloorMod,
+    Ge,
+    GlobalVar,
+    Gt,
+    IterArg,
+    Le,
+    Lt,
+    MakeTuple,
+    Max,
+    MemRef,
+    Min,
+    Mul,
+    Ne,
+    Neg,
+    Not,
+    Op,
+    Or,
+    Pow,
+    Sub,
+    Submit,
+    TupleGetItemExpr,
+    UnaryExpr,
+    Var,
+    WindowBuffer,
+    Xor,
+    const_value,
+    index_const,
+)
 from .node import IRNode
 from .program import Function, Program, is_incore_type, is_orchestration_like
 from .span import Span
-from .stmt import *  # noqa: F403
-from .types import *  # noqa: F403
+from .stmt import (
+    AssignStmt,
+    BreakStmt,
+    ClusterScopeStmt,
+    CommDomainScopeStmt,
+    ContinueStmt,
+    EvalStmt,
+    ForStmt,
+    HierarchyScopeStmt,
+    IfStmt,
+    InCoreScopeStmt,
+    InlineStmt,
+    ReturnStmt,
+    RuntimeScopeStmt,
+    ScopeStmt,
+    SeqStmts,
+    SplitAivScopeStmt,
+    SpmdScopeStmt,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+    attach_leading_comments,
+    flatten_to_stmts,
+    seq,
+)
+from .types import (
+    ArrayType,
+    AsyncEventType,
+    AsyncSessionType,
+    CommCtxType,
+    DistributedTensorType,
+    PipeType,
+    PrefetchAsyncContextType,
+    PtrType,
+    ScalarType,
+    ShapedType,
+    TensorType,
+    TensorView,
+    TileType,
+    TileView,
+    TupleType,
+    Type,
+    UnknownType,
+    WindowBufferType,
+    dim_list,
+    implicit_layout,
+    implicit_view,
+    same_dims,
+    static_dims,
+)
+
+_ELSEWHERE = {
+    "python_print": ".printer",
+    "python_print_type": ".printer",
+    "structural_equal": ".structural",
+    "structural_hash": ".structural",
+    "assert_structural_equal": ".structural",
+    "get_op": "..ops.query",
+    "is_op_registered": "..ops.query",
+    "create_op_call": "..ops.query",
+    "get_op_memory_spec": "..ops.query",
+    "get_op_arg_effect": "..ops.query",
+    "get_op_write_channel": "..ops.query",
+    "op_has_declared_arg_effect": "..ops.query",
+    "op_has_declared_arg_effects": "..ops.query",
+    "ArgEffect": "..ops.registry",
+    "compile": "..runtime.compiler",
+    "PassManager": ".pass_manager",
+    "OptimizationStrategy": ".pass_manager",
+}
+_MODULES = frozenset({"op", "printer", "structural", "tensor_view_semantics", "pass_manager", "instruments"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    module = _ELSEWHERE.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(module, __name__), name)

@@ -168,6 +168,10 @@ class IterArg(Var):
     def __new__(cls, name_hint: str, type: Type, init_value: Expr, span: Span = UNKNOWN_SPAN) -> IterArg:
         return cls._build(type, init_value, span, name_hint, _next_id())
 
+    @property
+    def initValue(self) -> Expr:
+        return self.init_value
+
 
 @node
 class MemRef(Var):
@@ -394,10 +398,17 @@ class Op:
     """The name of an operator. A registered operator's declaration hangs on its one `Op` object."""
 
     __slots__ = ("name", "decl")
+    name: str
+    decl: Any
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.decl: Any = None
+        object.__setattr__(self, "name", name)
+        self.decl = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "name":
+            raise AttributeError("an operator's name is read-only")
+        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return self.name
@@ -546,9 +557,9 @@ class TupleGetItemExpr(Expr):
 
     def __new__(cls, tuple: Expr, index: int, span: Span = UNKNOWN_SPAN) -> TupleGetItemExpr:
         if not isinstance(tuple.type, TupleType):
-            raise TypeError(f"only a tuple has elements, not a value of type {tuple.type}")
+            raise ValueError(f"only a tuple has elements, not a value of type {tuple.type}")
         if not 0 <= index < len(tuple.type.types):
-            raise IndexError(f"tuple index {index} out of range: the tuple has {len(tuple.type.types)} elements")
+            raise ValueError(f"tuple index {index} out of range: the tuple has {len(tuple.type.types)} elements")
         return cls._build(tuple, index, tuple.type.types[index], span)
 
 

@@ -10,7 +10,7 @@ switched to its public class, whose ``__setattr__`` refuses; that costs no more 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from .span import UNKNOWN_SPAN, Span
 
@@ -95,9 +95,13 @@ class IRNode(_MutableNode):
     fields: ClassVar[tuple[Field, ...]] = ()
     signature: ClassVar[tuple[str, ...]] = ()
     """Constructor order, where it differs from traversal order."""
-    kind: ClassVar[str] = "ir_node"
-    """Snake-case class name: visitor methods are ``visit_<kind>``."""
+    node_kind: ClassVar[str] = "ir_node"
+    """Snake-case class name: visitor methods are ``visit_<node_kind>``."""
     span: Span
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} is read-only: IR nodes are immutable, use replace()")
@@ -148,7 +152,7 @@ def node(cls: T) -> T:
     mutable = type(f"_Mutable{cls.__name__}", (base._mutable,), {"__slots__": tuple(f.name for f in own)})
     body = {k: v for k, v in cls.__dict__.items() if k not in ("__dict__", "__weakref__") and not isinstance(v, Field)}
     body.update(
-        __slots__=(), _mutable=mutable, fields=ordered, kind=_snake(cls.__name__), __qualname__=cls.__qualname__
+        __slots__=(), _mutable=mutable, fields=ordered, node_kind=_snake(cls.__name__), __qualname__=cls.__qualname__
     )
     built: Any = type(cls.__name__, (mutable, *cls.__bases__), body)
     _compile_methods(built, own_new="__new__" in cls.__dict__)
@@ -185,7 +189,8 @@ def _snake(name: str) -> str:
 def _compile_methods(cls: Any, own_new: bool) -> None:
     names = [f.name for f in cls.fields]
     stores = "".join(f"    self.{n} = {n}\n" for n in names)
-    source = f"def _build({', '.join(names)}):\n    self = new(mutable)\n{stores}    self.__class__ = cls\n    return self\n"
+    fill = f"    self = new(mutable)\n{stores}    self.__class__ = cls\n    return self\n"
+    source = f"def _build({', '.join(names)}):\n{fill}"
     scope: dict[str, Any] = {"new": object.__new__, "mutable": cls._mutable, "cls": cls, "node_list": node_list}
     scope["required"] = _REQUIRED
     if not own_new and not cls.__dict__.get("abstract", False):

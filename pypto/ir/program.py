@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .enums import FunctionType, Level, ParamDirection, Role
+from .enums import FunctionType, Level, ParamDirection, Role, SplitMode
 from .expr import GlobalVar, Var, _Invocation
 from .node import DATA, MAPPING, NODE, NODES, TYPES, IRNode, NodeList, define, ignore, node, node_list, use
 from .span import UNKNOWN_SPAN, Span
@@ -125,12 +125,18 @@ class Function(IRNode):
 
     def replace(self, **changes: Any) -> Function:
         """A copy with fields changed; a summary is never carried over."""
-        made = super().replace(**changes)
-        return made if made is self or not made.summary_cell else super().replace(**changes, summary_cell=[])
+        made = IRNode.replace(self, **changes)
+        return made if made is self or "summary_cell" in changes else IRNode.replace(made, summary_cell=[])
 
     def directed_params(self) -> list[tuple[Var, ParamDirection]]:
         """Parameters with their directions."""
         return list(zip(self.params, self.param_directions))
+
+    @property
+    def split(self) -> SplitMode | None:
+        """How the two vector lanes divide this function's tiles; None when they do not."""
+        mode = SplitMode(self.attrs.get("split", 0))
+        return None if mode is SplitMode.NONE else mode
 
     @property
     def is_incore(self) -> bool:
@@ -168,6 +174,9 @@ class Program(IRNode):
             twice = next(n for n in names if names.count(n) > 1)
             raise ValueError(f"two functions are named {twice!r}")
         return cls._build(ordered, span, name)
+
+    def __getitem__(self, name: str) -> Function | None:
+        return self.get_function(name)
 
     def get_function(self, name: str) -> Function | None:
         return next((f for f in self.functions.values() if f.name == name), None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ..errors import InternalError
 from .enums import ForKind, InlineLanguage, Level, Role, ScopeKind, SplitMode
-from .expr import Expr, IterArg, Var
+from .expr import Expr, IterArg, Var, index_const
 from .node import DATA, EMPTY, MAPPING, NODE, NODES, IRNode, NodeList, define, ignore, node, node_list, use
 from .span import UNKNOWN_SPAN, Span
 
@@ -49,6 +50,14 @@ class SeqStmts(Stmt):
 
     stmts: NodeList = use(NODES)
 
+    def __getitem__(self, index: int) -> Stmt:
+        return self.stmts[index]
+
+
+def _values_and_span(values: Iterable[Expr] | Span, span: Span) -> tuple[NodeList, Span]:
+    """A statement without values may give its span alone."""
+    return (EMPTY, values) if isinstance(values, Span) else (node_list(values), span)
+
 
 @node
 class YieldStmt(Stmt):
@@ -56,12 +65,26 @@ class YieldStmt(Stmt):
 
     values: NodeList = use(NODES, EMPTY)
 
+    def __new__(
+        cls, values: Iterable[Expr] | Span = (), span: Span = UNKNOWN_SPAN, leading_comments: Iterable[str] = ()
+    ) -> YieldStmt:
+        return cls._build(*_values_and_span(values, span), node_list(leading_comments))
+
+    @property
+    def value(self) -> NodeList:
+        return self.values
+
 
 @node
 class ReturnStmt(Stmt):
     """Return ``value`` from the function."""
 
     value: NodeList = use(NODES, EMPTY)
+
+    def __new__(
+        cls, value: Iterable[Expr] | Span = (), span: Span = UNKNOWN_SPAN, leading_comments: Iterable[str] = ()
+    ) -> ReturnStmt:
+        return cls._build(*_values_and_span(value, span), node_list(leading_comments))
 
     @property
     def values(self) -> NodeList:
@@ -197,6 +220,23 @@ class SpmdScopeStmt(ScopeStmt):
     attrs: dict[str, Any] = use(MAPPING, None)
     scope_kind = ScopeKind.Spmd
 
+    def __new__(
+        cls,
+        core_num: Expr | int,
+        sync_start: bool = False,
+        name_hint: str = "",
+        body: Stmt | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        span: Span = UNKNOWN_SPAN,
+        leading_comments: Iterable[str] = (),
+    ) -> SpmdScopeStmt:
+        if body is None:
+            raise TypeError("SpmdScopeStmt needs body")
+        blocks = index_const(core_num) if isinstance(core_num, int) else core_num
+        return cls._build(
+            blocks, sync_start, name_hint, body, dict(attrs or {}), span, node_list(leading_comments)
+        )
+
 
 @node
 class SplitAivScopeStmt(ScopeStmt):
@@ -208,6 +248,22 @@ class SplitAivScopeStmt(ScopeStmt):
     body: Stmt = use(NODE)
     attrs: dict[str, Any] = use(MAPPING, None)
     scope_kind = ScopeKind.SplitAiv
+
+    def __new__(
+        cls,
+        split: SplitMode,
+        count: int = 2,
+        name_hint: str = "",
+        body: Stmt | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        span: Span = UNKNOWN_SPAN,
+        leading_comments: Iterable[str] = (),
+    ) -> SplitAivScopeStmt:
+        if body is None:
+            raise TypeError("SplitAivScopeStmt needs body")
+        if count != 2:
+            raise InternalError(f"a core group has 2 vector lanes, not {count}")
+        return cls._build(split, count, name_hint, body, dict(attrs or {}), span, node_list(leading_comments))
 
 
 @node
@@ -225,7 +281,7 @@ class RuntimeScopeStmt(ScopeStmt):
 class CommDomainScopeStmt(ScopeStmt):
     """A communication domain with its window buffers."""
 
-    devices: NodeList = use(NODES, EMPTY)
+    devices: Sequence[Any] = use(DATA, ())
     slots: NodeList = define(NODES, EMPTY)
     name_hint: str = use(DATA, "")
     body: Stmt = use(NODE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any
 
 from ..dtypes import DataType
@@ -132,6 +133,8 @@ class _Comparison:
     def data(self, a: Any, b: Any, what: str) -> bool:
         if a is b or _same_data(a, b):
             return True
+        if isinstance(a, Enum) and isinstance(b, Enum):
+            return self.fail(f"{type(a).__name__} mismatch ({a.name} != {b.name})", a, b)
         return self.fail(f"{what} mismatch ({_text(a)} != {_text(b)})", a, b)
 
     def mapping(self, a: dict[str, Any], b: dict[str, Any], step: str) -> bool:
@@ -322,7 +325,7 @@ class _Hashing:
         return 0 if item is None else _HASHERS[item.__class__](self, item)
 
     def define(self, var: Any) -> int:
-        """A definition numbers its variable; the variable's type counts here and nowhere else."""
+        """A definition numbers its variable."""
         if isinstance(var, WindowBuffer):
             return self.node(var)
         saved = self.auto
@@ -331,18 +334,20 @@ class _Hashing:
             self.auto = self.all_auto
             parts[0] = self.node(var.init_value)
         self.auto = True
-        parts[1] = self.node(var.type)
-        number = self.variable(var)
+        parts[1] = self.variable(var)
         self.auto = saved
-        return hash((var.__class__, number, *parts))
+        return hash((var.__class__, *parts))
 
     def variable(self, var: Any) -> int:
+        """A variable's number, with its type where it first gets one."""
         number = self.numbers.get(var)
-        if number is None:
-            if not self.auto:
-                return hash((Var, var.unique_id))
-            number = self.numbers[var] = len(self.numbers)
-        return number
+        if number is not None:
+            return number
+        if not self.auto:
+            return hash((Var, var.unique_id))
+        type_hash = self.node(var.type)
+        number = self.numbers[var] = len(self.numbers)
+        return hash((number, type_hash))
 
     def window(self, buffer: Any) -> int:
         """A window by identity: its fields may differ between two that auto-mapping lets correspond in a type."""

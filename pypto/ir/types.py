@@ -164,7 +164,7 @@ class Type(IRNode):
     """Base of all types. Equal types have equal structure and equal hashes."""
 
     __slots__ = ()
-    symbolic: ClassVar[bool] = False
+    symbolic: bool = False
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -219,7 +219,6 @@ class ShapedType(Type):
     shape: NodeList
     dtype: DataType
     memref: MemRef | None
-    memory_space: MemorySpace | None
 
 
 def _check_dtype(dtype: object) -> None:

@@ -30,7 +30,7 @@ class _Dispatch:
     @classmethod
     def _find(cls, node_class: type) -> Callable[[Any, Any], Any]:
         for base in node_class.__mro__:
-            kind = base.__dict__.get("kind")
+            kind = base.__dict__.get("node_kind")
             method = getattr(cls, f"visit_{kind}", None) if kind else None
             if method is not None:
                 cls._table[node_class] = method

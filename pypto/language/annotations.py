@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 from ..dtypes import DataType
 from ..ir.enums import MemorySpace, TensorLayout
-from ..ir.expr import Expr, MemRef
+from ..ir.expr import Expr, MemRef as IrMemRef
 from ..ir.types import ArrayType, ScalarType, TensorType, TensorView, TileType, TileView, Type
+from .memref import MemRef, MemRefSlot
 
 
 def _no_value(kind: str) -> ValueError:
@@ -56,7 +57,7 @@ class _Shaped(_Annotation):
 
     shape: Any
     dtype: Any
-    memref: MemRef | None = None
+    memref: Any = None
     memory_space: MemorySpace | None = None
 
     def __init__(self, *args: Any, expr: Expr | None = None, **kwargs: Any) -> None:
@@ -74,7 +75,7 @@ class _Shaped(_Annotation):
         return made
 
     def _take(self, part: Any) -> None:
-        if isinstance(part, MemRef) or hasattr(part, "resolve_memref"):
+        if isinstance(part, (IrMemRef, MemRef, MemRefSlot)):
             self.memref = part
         elif isinstance(part, MemorySpace):
             self.memory_space = part

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..dtypes import DataType
-from ..ir.expr import Var
+from ..ir.expr import Expr, Var
 from ..ir.types import ScalarType
 
 
@@ -20,6 +22,30 @@ class DynVar:
             raise ValueError(f"a dynamic dimension needs a name that is an identifier, got {name!r}")
         self.name = name
         self.var = Var(name, ScalarType(DataType.INDEX))
+
+    def __add__(self, other: Any) -> Expr:
+        return self.var + other
+
+    def __radd__(self, other: Any) -> Expr:
+        return other + self.var
+
+    def __sub__(self, other: Any) -> Expr:
+        return self.var - other
+
+    def __rsub__(self, other: Any) -> Expr:
+        return other - self.var
+
+    def __mul__(self, other: Any) -> Expr:
+        return self.var * other
+
+    def __rmul__(self, other: Any) -> Expr:
+        return other * self.var
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return self.var // other
+
+    def __mod__(self, other: Any) -> Expr:
+        return self.var % other
 
     def __repr__(self) -> str:
         return f"pl.dynamic({self.name!r})"

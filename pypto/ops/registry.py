@@ -10,7 +10,7 @@ An operator is one `declare` call. Its signature string gives each parameter's e
 
 Argument kinds: ``tile``, ``tensor``, ``array``, ``scalar``, ``index``, ``dims`` (a list of integers or integer
 expressions, one ``MakeTuple``), ``any``; ``a|b`` accepts both; ``scalar like x`` gives a literal the element dtype of
-argument ``x``. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
+argument ``x``, or the dtype ``x`` names. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
 of the IR, or conversions registered with `attr_kind`; a ``!`` suffix stores the attribute even at its default.
 """
 
@@ -70,7 +70,7 @@ class Param:
     effect: ArgEffect | None
     default: Any = MISSING
     like: str | None = None
-    """The argument whose element dtype a literal takes."""
+    """The argument whose element dtype a literal takes, or a dtype."""
     always: bool = False
     """Whether the attribute is stored at its default too, and required of `build_ir_call`."""
     positional: bool = False
@@ -206,7 +206,7 @@ def declare(name: str, signature: str, infer: Callable[[Bound], Type], doc: str,
 def _check_facts(decl: OpDecl) -> None:
     arguments = {p.name: p for p in decl.args}
     about_args = set(decl.spaces) | set(decl.effects) | {decl.inherits, decl.reuses} - {None}
-    about_args |= {p.like for p in decl.params} - {None}
+    about_args |= {p.like for p in decl.params if p.like not in DataType.__members__} - {None}
     unknown = about_args - set(arguments)
     if decl.pto is not None:
         unknown |= set(decl.pto.operands) - set(decl.by_name)
@@ -443,8 +443,9 @@ def _convert_literal(decl: OpDecl, param: Param, values: Mapping[str, Any], span
         value = _convert(decl, param, value, span)
         if value is None or not isinstance(value.type, ScalarType):
             return value
-    like = values[param.like or ""]
-    dtype = like.type.dtype if like is not None else None
+    like = param.like or ""
+    fixed = DataType.__members__.get(like)
+    dtype = fixed or (values[like].type.dtype if values[like] is not None else None)
     return scalar_operand(decl, param.name, value, dtype, span)
 
 

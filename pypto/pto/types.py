@@ -67,7 +67,8 @@ class Tile:
         if self.fractal == 1024:
             return (16, 16)
         c0 = max(1, 32 // self.item)
-        lines = self.fractal // 32
+        # A single row, the vector of a matrix-vector product, has boxes of one row.
+        lines = 1 if self.rows == 1 and self.slayout == "row_major" else self.fractal // 32
         return (lines, c0) if self.slayout == "row_major" else (c0, lines)
 
     @cached_property

@@ -7,7 +7,6 @@ from functools import cache
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -254,8 +253,6 @@ def _builtin(op: Operation) -> None:
         op.verify(verify_nested_ops=False)
     except VerifyException as error:
         raise PtoError(f"'{op.name}': {str(error).strip().splitlines()[-1]}") from None
-    if isinstance(op, FuncOp) and "pto.kernel_kind" not in op.attributes and not op.is_declaration:
-        raise PtoError(f"function '{op.sym_name.data}' needs attribute pto.kernel_kind = #pto.kernel_kind<vector|cube>")
 
 
 def _view_of(value: SSAValue) -> View:

@@ -6,7 +6,6 @@ the core.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,22 +27,16 @@ from pypto.pto.spec import Instruction, Site
 from pypto.pto.types import Tile, TileBufType, View as ViewType
 from pypto.pto.verify import site_of
 
+from .cores import Core
 from .scalars import constant_value, scalar_function
 from .tile import SimTile
 from .window import Pointer, View
 
 Env = list[Any]
 Step = Callable[[Env], None]
+Invoke = Callable[[str, Core, Sequence[Any]], Sequence[Any]]
+"""Runs another function of the module, by name, on the same core."""
 
-
-class Tally:
-    """How often one instruction ran, by the extents of what it wrote."""
-
-    __slots__ = ("site", "counts")
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        self.counts: defaultdict[tuple[int, int], int] = defaultdict(int)
 
 
 def located(error: PtoError, loc: Location | None) -> PtoError:
@@ -67,12 +60,11 @@ def guard(step: Step, op: Operation) -> Step:
 class Compiler:
     """Compiles one function; `template` is the initial ``env``, constants filled in."""
 
-    def __init__(self, target: Target, functions: dict[str, Any]) -> None:
+    def __init__(self, target: Target, invoke: Invoke) -> None:
         self.target = target
-        self.functions = functions
+        self.invoke = invoke
         self.template: Env = [None]
         self.slots: dict[SSAValue, int] = {}
-        self.tallies: list[Tally] = []
 
     def slot(self, value: SSAValue) -> int:
         found = self.slots.get(value)
@@ -118,9 +110,7 @@ class Compiler:
         run = spec.bind(site)
         if any(absent):
             run, slots = _without(run, absent), tuple(slot for slot, gone in zip(slots, absent, strict=True) if not gone)
-        tally = Tally(site)
-        self.tallies.append(tally)
-        return _instruction_step(run, slots, self.slot(_measured(spec, values)), tally.counts, location_of(op))
+        return _instruction_step(run, slots, self.slot(_measured(spec, values)), site, location_of(op))
 
 
 def _without(run: Callable[..., None], absent: tuple[bool, ...]) -> Callable[..., None]:
@@ -140,7 +130,7 @@ def _measured(spec: Instruction, values: dict[str, SSAValue]) -> SSAValue:
 
 
 def _instruction_step(
-    run: Callable[..., None], slots: tuple[int, ...], measured: int, counts: dict[tuple[int, int], int], loc: Location | None
+    run: Callable[..., None], slots: tuple[int, ...], measured: int, site: Site, loc: Location | None
 ) -> Step:
     if len(slots) == 2:
         first, second = slots
@@ -150,7 +140,7 @@ def _instruction_step(
                 run(env[first], env[second])
             except PtoError as error:
                 raise located(error, loc) from None
-            counts[env[measured].valid] += 1
+            env[0].executed[site, env[measured].valid] += 1
 
         return two
     if len(slots) == 3:
@@ -161,7 +151,7 @@ def _instruction_step(
                 run(env[first], env[second], env[third])
             except PtoError as error:
                 raise located(error, loc) from None
-            counts[env[measured].valid] += 1
+            env[0].executed[site, env[measured].valid] += 1
 
         return three
 
@@ -170,7 +160,7 @@ def _instruction_step(
             run(*[env[slot] for slot in slots])
         except PtoError as error:
             raise located(error, loc) from None
-        counts[env[measured].valid] += 1
+        env[0].executed[site, env[measured].valid] += 1
 
     return general
 
@@ -311,10 +301,10 @@ def _call(self: Compiler, op: CallOp) -> Step:
     name = op.callee.string_value()
     arguments = self.slots_of(op.operands)
     results = self.slots_of(op.results)
-    functions = self.functions
+    invoke = self.invoke
 
     def call(env: Env) -> None:
-        returned = functions[name].call(env[0], [env[slot] for slot in arguments])
+        returned = invoke(name, env[0], [env[slot] for slot in arguments])
         for slot, value in zip(results, returned, strict=True):
             env[slot] = value
 
@@ -563,17 +553,16 @@ _BUILDERS: dict[type[Operation], Callable[[Compiler, Any], Step | None]] = {
 class Function:
     """A function compiled for a target: run it with the values of its parameters."""
 
-    def __init__(self, op: FuncOp, target: Target, functions: dict[str, Function]) -> None:
-        compiler = Compiler(target, functions)
+    def __init__(self, op: FuncOp, target: Target, invoke: Invoke) -> None:
+        compiler = Compiler(target, invoke)
         block = op.body.block
         self.arguments = compiler.slots_of(block.args)
         self.steps = compiler.block(block)
         last = block.last_op
         self.returns = compiler.slots_of(last.operands) if isinstance(last, ReturnOp) else ()
         self.template = compiler.template
-        self.tallies = compiler.tallies
 
-    def call(self, core: Any, values: Sequence[Any]) -> list[Any]:
+    def call(self, core: Core, values: Sequence[Any]) -> list[Any]:
         """Run on ``core``; gives the values returned."""
         env = self.template.copy()
         env[0] = core

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from pypto.backend.target import Target
 from pypto.pto.errors import PtoError
+from pypto.pto.spec import Site
 from pypto.pto.targets import memories
 from pypto.pto.types import Tile
 
@@ -12,7 +15,10 @@ from .tile import CheckedTile, SimTile
 
 
 class Core:
-    """Memories of one core, made on first use and filled with ``poison``; block and sub-block indices."""
+    """Memories of one core, made on first use and filled with ``poison``; block and sub-block indices.
+
+    ``executed`` counts instructions by site and by the valid extents of the tile they worked on.
+    """
 
     __slots__ = (
         "target",
@@ -22,6 +28,7 @@ class Core:
         "block_num",
         "subblock_idx",
         "subblock_num",
+        "executed",
         "_memories",
         "_tile",
         "_next",
@@ -40,6 +47,7 @@ class Core:
         self.target, self.poison, self.sanitize = target, poison, sanitize
         self.block_idx, self.block_num, self.subblock_idx = block_idx, block_num, subblock_idx
         self.subblock_num = target.vectors_per_group
+        self.executed: defaultdict[tuple[Site, tuple[int, int]], int] = defaultdict(int)
         self._memories: dict[str, Memory] = {}
         self._tile: type[SimTile] = CheckedTile if sanitize else SimTile
         self._next: dict[str, int] = {}

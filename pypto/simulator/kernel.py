@@ -32,18 +32,18 @@ Argument = np.ndarray | int | float | np.generic
 class SimKernel:
     """One function of a module, ready to run. It is compiled on the first run."""
 
-    def __init__(self, op: FuncOp, target: Target, functions: dict[str, Function]) -> None:
-        self._op, self.target, self._functions = op, target, functions
+    def __init__(self, op: FuncOp, target: Target, siblings: dict[str, SimKernel]) -> None:
+        self._op, self.target, self._siblings = op, target, siblings
         self.name = op.sym_name.data
         self.parameters: tuple[Attribute, ...] = tuple(op.function_type.inputs.data)
 
     @cached_property
-    def _compiled(self) -> Function:
-        return Function(self._op, self.target, self._functions)
+    def function(self) -> Function:
+        """The compiled function; reading this does now what the first run would."""
+        return Function(self._op, self.target, self._call)
 
-    def compile(self) -> None:
-        """Do now what the first run would."""
-        self._functions[self.name] = self._compiled
+    def _call(self, name: str, core: Core, values: Sequence[Any]) -> Sequence[Any]:
+        return self._siblings[name].function.call(core, values)
 
     def run(
         self,
@@ -72,7 +72,6 @@ class SimKernel:
             _argument(f"argument {position} of {self.name}", kind, value)
             for position, (kind, value) in enumerate(zip(self.parameters, args, strict=True))
         ]
-        self.compile()
         core = Core(
             self.target,
             poison=poison,
@@ -81,23 +80,17 @@ class SimKernel:
             block_num=block_num,
             subblock_idx=subblock_idx,
         )
-        for function in self._functions.values():
-            for tally in function.tallies:
-                tally.counts.clear()
         with np.errstate(all="ignore"):
-            self._compiled.call(core, values)
-        return _report(self._functions.values(), core)
+            self.function.call(core, values)
+        return _report(core)
 
 
-def _report(functions: Any, core: Core) -> SimReport:
+def _report(core: Core) -> SimReport:
     instructions: dict[str, int] = {}
     cycles: dict[str, float] = {}
-    for function in functions:
-        for tally in function.tallies:
-            site = tally.site
-            for (rows, cols), count in tally.counts.items():
-                instructions[site.spec.mnemonic] = instructions.get(site.spec.mnemonic, 0) + count
-                cycles[site.pipe] = cycles.get(site.pipe, 0.0) + count * site.spec.cost(site, rows, cols)
+    for (site, (rows, cols)), count in core.executed.items():
+        instructions[site.spec.mnemonic] = instructions.get(site.spec.mnemonic, 0) + count
+        cycles[site.pipe] = cycles.get(site.pipe, 0.0) + count * site.spec.cost(site, rows, cols)
     return SimReport(instructions, core.high_water(), cycles)
 
 
@@ -133,12 +126,10 @@ class SimModule:
 
     def __init__(self, module: ModuleOp, target: Target) -> None:
         self.module, self.target = module, target
-        functions: dict[str, Function] = {}
-        self.kernels: dict[str, SimKernel] = {
-            op.sym_name.data: SimKernel(op, target, functions)
-            for op in module.ops
-            if isinstance(op, FuncOp) and not op.is_declaration
-        }
+        self.kernels: dict[str, SimKernel] = {}
+        for op in module.ops:
+            if isinstance(op, FuncOp) and not op.is_declaration:
+                self.kernels[op.sym_name.data] = SimKernel(op, target, self.kernels)
 
 
 def load(text_or_module: str | ModuleOp, target: str | None = None, *, filename: str = "<pto>") -> SimModule:

@@ -15,7 +15,7 @@ from ...ir.span import Span
 class Frame:
     """The names one body binds. ``lost`` says why a name bound in a closed inner body cannot be read any more."""
 
-    __slots__ = ("kind", "names", "yielded", "lost")
+    __slots__ = ("kind", "names", "yielded", "lost", "sibling")
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -23,6 +23,8 @@ class Frame:
         self.yielded: list[str] = []
         self.lost: dict[str, tuple[str, str, Span | None]] = {}
         """name -> message, hint, where it was bound"""
+        self.sibling: dict[str, Any] | None = None
+        """Bindings of the other branch of the same `if`."""
 
 
 class ScopeManager:

@@ -74,7 +74,7 @@ class _Driver:
         for rule in self._rules:
             for hooks, prefix in ((before, "visit"), (after, "leave")):
                 for base in cls.__mro__:
-                    kind = base.__dict__.get("kind")
+                    kind = base.__dict__.get("node_kind")
                     hook = getattr(rule, f"{prefix}_{kind}", None) if kind else None
                     if hook is not None:
                         hooks.append(hook)

@@ -1,0 +1,243 @@
+"""What every part of the function parser shares: names, spans, errors, conversions to expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ...dtypes import DataType
+from ...errors import (
+    BUG_CLASS_EXCEPTIONS,
+    Diagnosed,
+    InvalidOperationError,
+    ParserError,
+    ParserTypeError,
+    SSAViolationError,
+    UndefinedVariableError,
+    message_of,
+)
+from ...ir.enums import FunctionType
+from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Op, Var
+from ...ir.program import Function
+from ...ir.span import Span
+from ...ir.stmt import AssignStmt, Stmt
+from ...ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType, Type, same_dims
+from ..annotations import _Annotation
+from ..dynamic import DynVar
+from .expr_evaluator import MISSING, ExprEvaluator
+from .scope_manager import ScopeManager
+from .source import SourceFile
+from .span_tracker import SourceMap, SpanTracker
+
+if TYPE_CHECKING:
+    from .program_parser import ProgramContext
+    from .type_resolver import TypeResolver
+
+OP_ERRORS = (ValueError, TypeError, IndexError, NotImplementedError)
+"""What operators raise for arguments that do not fit."""
+
+
+def same_type(a: Type, b: Type) -> bool:
+    """Type equality that answers the common cases without a structural walk."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, ScalarType):
+        return False
+    if isinstance(a, ShapedType) and isinstance(b, ShapedType):
+        if a.dtype is not b.dtype or len(a.shape) != len(b.shape):
+            return False
+        if not (a.symbolic or b.symbolic) and not same_dims(a.shape, b.shape):
+            return False
+    return a == b
+
+
+def type_text(t: Type) -> str:
+    """A type as a message names it."""
+    if isinstance(t, ScalarType):
+        return f"Scalar[{t.dtype}]"
+    if isinstance(t, TupleType):
+        return f"tuple[{', '.join(type_text(m) for m in t.types)}]"
+    if isinstance(t, ShapedType):
+        kind = type(t).__name__.removesuffix("Type")
+        return f"{kind}[[{', '.join(dim_text(d) for d in t.shape)}], {t.dtype}]"
+    return type(t).__name__.removesuffix("Type")
+
+
+def dim_text(dim: Any) -> str:
+    """A dimension as a message names it."""
+    value = getattr(dim, "value", None)
+    if value is not None:
+        return str(value)
+    return dim.name_hint if isinstance(dim, Var) else str(dim)
+
+
+class ParserBase:
+    """State of parsing one function."""
+
+    evaluator: ExprEvaluator
+    types: TypeResolver
+
+    def __init__(
+        self,
+        source: SourceFile,
+        closure: Mapping[str, Any],
+        *,
+        func_type: FunctionType = FunctionType.Opaque,
+        strict_ssa: bool = False,
+        auto_scope: bool = True,
+        program: ProgramContext | None = None,
+        source_map: SourceMap | None = None,
+    ) -> None:
+        self.source = source
+        self.spans = SpanTracker(source.filename, source.lines, source_map=source_map)
+        self.evaluator = ExprEvaluator(closure, self.spans)
+        self.scopes = ScopeManager(strict_ssa)
+        self.strict_ssa = strict_ssa
+        self.func_type = func_type
+        self.auto_scope = auto_scope
+        self.program = program
+        self.externals: dict[str, Function] = {}
+        """Functions called that are defined outside the program, by name."""
+
+    # -- errors and spans
+
+    def span(self, node: ast.AST) -> Span:
+        return self.spans.get_span(node)
+
+    def fail(
+        self, cls: type[ParserError], message: str, node: ast.AST | Span, hint: str | None = None, note: str | None = None
+    ) -> NoReturn:
+        """Raise a parser error at ``node``."""
+        span = node if isinstance(node, Span) else self.span(node)
+        raise cls(message, span, hint, note, source_lines=self.source.lines)
+
+    def wrap_op_error(self, label: str, error: Exception, node: ast.AST) -> InvalidOperationError:
+        """The error to raise, from ``error``, for an operator that refused its arguments."""
+        message, hint, note = message_of(error), None, None
+        if isinstance(error, Diagnosed):
+            hint, note = error.hint, error.note
+        if hint is None and "\n  hint: " in message:
+            message, _, hint = message.partition("\n  hint: ")
+        return InvalidOperationError(
+            f"Error in {label}: {message}", self.span(node), hint, note, source_lines=self.source.lines
+        )
+
+    # -- names
+
+    def name_value(self, node: ast.Name) -> Any:
+        """What a name stands for: a variable of the kernel, else a Python object around it."""
+        name = node.id
+        found = self.scopes.lookup_var(name)
+        if found is not None:
+            return found
+        lost = self.scopes.why_lost(name)
+        if lost is not None:
+            message, hint, where = lost
+            note = f"'{name}' is bound at {where}" if where is not None and where.is_valid() else None
+            self.fail(UndefinedVariableError, message, node, hint, note)
+        value = self.evaluator.lookup(name)
+        if value is MISSING:
+            self.undefined(name, node)
+        return self.closure_value(value)
+
+    def closure_value(self, value: Any) -> Any:
+        """A Python object as the parser uses it: dimensions and wrappers become expressions."""
+        if isinstance(value, DynVar):
+            return value.var
+        if isinstance(value, _Annotation) and value._expr is not None:
+            return value._expr
+        return value
+
+    def undefined(self, name: str, node: ast.AST) -> NoReturn:
+        known = {*self.scopes.names(), *self.evaluator.closure_vars}
+        close = get_close_matches(name, [k for k in known if not k.startswith("__")], 2)
+        hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
+        self.fail(UndefinedVariableError, f"Undefined variable '{name}'", node, hint or "define it before it is used")
+
+    def bind(self, name: str, type: Type, node: ast.AST) -> Var:
+        """The variable an assignment writes: the one ``name`` already has when the type stays, else a new one.
+
+        Assigning to a name of an enclosing body keeps that body's variable, so that the value is seen there.
+        """
+        span = self.span(node)
+        frame = self.scopes.current
+        here = frame.names.get(name)
+        known = here if here is not None else self.scopes.lookup_var(name)
+        if name != "_" and isinstance(known, Var):
+            if self.strict_ssa:
+                hint = f"give the new value a name of its own, such as {name}_1"
+                self.fail(SSAViolationError, f"Variable '{name}' is already defined", node, hint)
+            if same_type(known.type, type):
+                return known
+            self.check_reassign(name, known.type, type, node, crossing=here is None)
+        elif here is None and frame.sibling is not None:
+            twin = frame.sibling.get(name)
+            if isinstance(twin, Var) and same_type(twin.type, type):
+                frame.names[name] = twin
+                return twin
+        var = Var(name, type, span)
+        self.scopes.define_var(name, var, allow_redef=True)
+        return var
+
+    def check_reassign(self, name: str, old: Type, new: Type, node: ast.AST, crossing: bool) -> None:
+        """ParserTypeError unless a value of type ``new`` may take the name of one of type ``old``."""
+        compatible = type(old) is type(new)
+        if compatible and isinstance(old, ShapedType) and isinstance(new, ShapedType):
+            compatible = old.dtype is new.dtype and same_shape(old, new)
+        elif compatible:
+            compatible = False
+        if compatible and not crossing:
+            return
+        self.fail(
+            ParserTypeError,
+            f"Cannot reassign '{name}' with a different type: it is {type_text(old)}, the new value {type_text(new)}"
+            + (" with another view or memory" if compatible else ""),
+            node,
+            hint="give the new value a name of its own",
+        )
+
+    # -- values
+
+    def as_expr(self, value: Any, node: ast.AST) -> Expr:
+        """``value`` as an expression. ParserTypeError for Python objects that are none."""
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, bool):
+            return ConstBool(value, self.span(node))
+        if isinstance(value, int):
+            return ConstInt(value, DataType.INDEX, self.span(node))
+        if isinstance(value, float):
+            return ConstFloat(value, DataType.FP32, self.span(node))
+        if isinstance(value, (list, tuple)):
+            return MakeTuple([self.as_expr(v, node) for v in value], self.span(node))
+        if value is None:
+            return Call(Op("system.task_invalid"), [], ScalarType(DataType.TASK_ID), self.span(node))
+        if hasattr(value, "item") and hasattr(value, "dtype"):
+            return self.as_expr(value.item(), node)
+        what = f"'{node.id}' of type {type(value).__name__}" if isinstance(node, ast.Name) else type(value).__name__
+        self.fail(
+            ParserTypeError,
+            f"Unsupported closure variable type: {what} is not a value of the kernel",
+            node,
+            hint="numbers, lists of numbers, dtypes and expressions can be used",
+        )
+
+    def assign(self, name: str, value: Expr, node: ast.AST) -> Stmt:
+        """``name = value`` as a statement."""
+        return AssignStmt(self.bind(name, value.type, node), value, self.span(node))
+
+
+def same_shape(a: ShapedType, b: ShapedType) -> bool:
+    """Whether no dimension is known to differ."""
+    if len(a.shape) != len(b.shape):
+        return False
+    for x, y in zip(a.shape, b.shape):
+        left, right = getattr(x, "value", None), getattr(y, "value", None)
+        if left is not None and right is not None and left != right:
+            return False
+    return True
+
+
+__all__ = ["BUG_CLASS_EXCEPTIONS", "OP_ERRORS", "ParserBase", "TensorType", "TileType", "dim_text", "same_shape", "type_text"]

@@ -1,0 +1,357 @@
+"""Expressions. A value is a Python object while it is known at compile time, and an IR expression otherwise."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ...dtypes import DataType
+from ...errors import (
+    InvalidOperationError,
+    ParserSyntaxError,
+    ParserTypeError,
+    UndefinedVariableError,
+    UnsupportedFeatureError,
+    message_of,
+)
+from ...ir import scalar as S
+from ...ir.expr import ConstInt, Expr, TupleGetItemExpr
+from ...ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType
+from .base import OP_ERRORS, ParserBase, type_text
+
+_BINARY: Final[dict[type[ast.operator], tuple[str, str | None, Callable[[Any, Any], Any]]]] = {
+    ast.Add: ("Add", "add", operator.add),
+    ast.Sub: ("Sub", "sub", operator.sub),
+    ast.Mult: ("Mul", "mul", operator.mul),
+    ast.Div: ("FloatDiv", "div", operator.truediv),
+    ast.FloorDiv: ("FloorDiv", None, operator.floordiv),
+    ast.Mod: ("FloorMod", "rem", operator.mod),
+    ast.Pow: ("Pow", None, operator.pow),
+    ast.BitAnd: ("BitAnd", "and_", operator.and_),
+    ast.BitOr: ("BitOr", "or_", operator.or_),
+    ast.BitXor: ("BitXor", "xor", operator.xor),
+    ast.LShift: ("BitShiftLeft", "shl", operator.lshift),
+    ast.RShift: ("BitShiftRight", "shr", operator.rshift),
+}
+"""Scalar expression class, operator on tensors and tiles, meaning on Python values."""
+
+_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
+    ast.Eq: ("Eq", operator.eq),
+    ast.NotEq: ("Ne", operator.ne),
+    ast.Lt: ("Lt", operator.lt),
+    ast.LtE: ("Le", operator.le),
+    ast.Gt: ("Gt", operator.gt),
+    ast.GtE: ("Ge", operator.ge),
+}
+_UNARY: Final[dict[type[ast.unaryop], tuple[str, str | None, Callable[[Any], Any]]]] = {
+    ast.USub: ("Neg", "neg", operator.neg),
+    ast.Invert: ("BitNot", "not_", operator.invert),
+    ast.Not: ("Not", None, operator.not_),
+}
+_SYMBOLS: Final = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.MatMult: "@",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.USub: "-", ast.Invert: "~", ast.Not: "not", ast.UAdd: "+",
+}  # fmt: skip
+_COMMUTES: Final = frozenset({"add", "mul", "and_", "or_", "xor"})
+_PYTHON_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+_UNSUPPORTED: Final[dict[type[ast.expr], str]] = {
+    ast.ListComp: "a list comprehension: compute the list outside the kernel",
+    ast.SetComp: "a set comprehension: compute it outside the kernel",
+    ast.DictComp: "a dict comprehension: compute it outside the kernel",
+    ast.GeneratorExp: "a generator expression: compute it outside the kernel",
+    ast.Lambda: "a lambda: define a function outside and decorate it with @pl.inline",
+    ast.Yield: "yield: write pl.yield_(..)",
+    ast.YieldFrom: "yield from: write pl.yield_(..)",
+    ast.Await: "await",
+    ast.Starred: "star arguments: write each argument",
+    ast.Dict: "a dict: keep it outside the kernel",
+    ast.Set: "a set: keep it outside the kernel",
+    ast.NamedExpr: "an assignment expression (:=): assign in a statement of its own",
+    ast.JoinedStr: "an f-string outside pl.static_print",
+}
+
+
+class ExpressionsMixin(ParserBase):
+    """Parses everything that has a value, except calls and subscripts of tensors."""
+
+    def value(self, node: ast.expr) -> Any:
+        """The value of ``node``: a Python object when known at compile time, else an expression."""
+        handler = _VALUES.get(type(node))
+        if handler is None:
+            what = _UNSUPPORTED.get(type(node), type(node).__name__)
+            title, _, advice = what.partition(": ")
+            self.fail(UnsupportedFeatureError, f"Unsupported expression: {title} is not part of the language", node, advice or None)
+        return handler(self, node)
+
+    def expr(self, node: ast.expr) -> Expr:
+        """The value of ``node`` as an expression."""
+        return self.as_expr(self.value(node), node)
+
+    def scalar(self, node: ast.expr, what: str) -> Expr:
+        """A scalar expression. ParserTypeError for anything else."""
+        made = self.expr(node)
+        if not isinstance(made.type, ScalarType):
+            self.fail(ParserTypeError, f"{what} must be a scalar, got {type_text(made.type)}", node)
+        return made
+
+    def constant(self, node: ast.expr, what: str) -> Any:
+        """A compile-time Python value; constants of the IR count."""
+        value = self.value(node)
+        if isinstance(value, Expr):
+            if isinstance(value, ConstInt):
+                return value.value
+            self.fail(ParserSyntaxError, f"{what} must be known at compile time", node, "use a literal or a variable of the enclosing scope")
+        return value
+
+    # -- leaves
+
+    def _constant(self, node: ast.Constant) -> Any:
+        if node.value is Ellipsis:
+            self.fail(UnsupportedFeatureError, "Unsupported expression: `...` has no value", node, "write `:` for a whole dimension")
+        if isinstance(node.value, (bytes, complex)):
+            self.fail(UnsupportedFeatureError, f"Unsupported literal {node.value!r}", node)
+        return node.value
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        owner = self.value(node.value)
+        if isinstance(owner, Expr):
+            return self._expr_attribute(owner, node)
+        try:
+            return self.closure_value(getattr(owner, node.attr))
+        except AttributeError as error:
+            self._no_attribute(owner, node, error)
+
+    def _expr_attribute(self, owner: Expr, node: ast.Attribute) -> Any:
+        t = owner.type
+        if node.attr == "dtype" and isinstance(t, (ShapedType, ScalarType)):
+            return t.dtype
+        if node.attr in ("shape", "valid_shape") and isinstance(t, ShapedType):
+            dims = t.shape if node.attr == "shape" else getattr(t, "valid_shape", t.shape)
+            return [d.value if isinstance(d, ConstInt) else d for d in dims]
+        self.fail(
+            InvalidOperationError,
+            f"a {type_text(t)} has no attribute '{node.attr}'",
+            node,
+            "shape, dtype and valid_shape can be read; operators are functions: pl.exp(x)",
+        )
+
+    def _no_attribute(self, owner: Any, node: ast.Attribute, error: Exception) -> None:
+        from difflib import get_close_matches
+
+        path = ast.unparse(node)
+        names = [n for n in dir(owner) if not n.startswith("_")]
+        close = get_close_matches(node.attr, names, 2)
+        hint = f"did you mean {' or '.join(f'{ast.unparse(node.value)}.{c}' for c in close)}?" if close else None
+        if self._is_namespace(owner):
+            message, cls = f"Unknown operation '{path}'", InvalidOperationError
+        else:
+            message, cls = f"'{path}': {message_of(error)}", UndefinedVariableError
+        span = self.span(node)
+        raise cls(message, span, hint, source_lines=self.source.lines) from error
+
+    def _is_namespace(self, owner: Any) -> bool:
+        name = getattr(owner, "__name__", "") or ""
+        return name.startswith("pypto.") or type(owner).__module__.startswith("pypto.ops")
+
+    # -- operators
+
+    def _binop(self, node: ast.BinOp) -> Any:
+        entry = _BINARY.get(type(node.op))
+        if entry is None:
+            self.fail(UnsupportedFeatureError, "Unsupported operator '@'", node, "write pl.matmul(a, b)")
+        left, right = self.value(node.left), self.value(node.right)
+        return self.binary(entry, left, right, node, _SYMBOLS[type(node.op)])
+
+    def binary(self, entry: tuple[str, str | None, Any], left: Any, right: Any, node: ast.AST, symbol: str) -> Any:
+        """``left symbol right``."""
+        name, op, python = entry
+        if not isinstance(left, Expr) and not isinstance(right, Expr):
+            return self._fold(python, (left, right), node)
+        if self._scalars(left, right):
+            try:
+                return S.build_scalar(name, (left, right), self.span(node))
+            except OP_ERRORS as error:
+                raise self.wrap_op_error(f"operator '{symbol}'", error, node) from error
+        return self._tensor_operator(op, left, right, node, symbol)
+
+    def _scalars(self, *values: Any) -> bool:
+        return all(
+            isinstance(v.type, ScalarType) if isinstance(v, Expr) else isinstance(v, (bool, int, float)) for v in values
+        )
+
+    def _fold(self, python: Callable[..., Any], values: Sequence[Any], node: ast.AST) -> Any:
+        try:
+            return python(*values)
+        except _PYTHON_ERRORS as error:
+            raise ParserTypeError(
+                f"Failed to evaluate expression '{ast.unparse(node)}': {message_of(error)}",
+                self.span(node),
+                source_lines=self.source.lines,
+            ) from error
+
+    def _tensor_operator(self, op: str | None, left: Any, right: Any, node: ast.AST, symbol: str) -> Expr:
+        kinds = [type_text(v.type) if isinstance(v, Expr) else type(v).__name__ for v in (left, right)]
+        if op is None or not all(self._operand(v) for v in (left, right)):
+            self.fail(InvalidOperationError, f"operator '{symbol}' does not apply to {kinds[0]} and {kinds[1]}", node)
+        if not self._shaped(left):
+            if op in _COMMUTES:
+                left, right = right, left
+            elif op == "sub":
+                left, right, op = self.unified("neg", [right], node), left, "add"
+            else:
+                self.fail(
+                    InvalidOperationError,
+                    f"operator '{symbol}' needs the tensor or tile on its left",
+                    node,
+                    "divide by multiplying with pl.recip(x)" if op == "div" else None,
+                )
+        return self.unified(op, [left, right], node)
+
+    def _operand(self, value: Any) -> bool:
+        return self._shaped(value) or self._scalars(value)
+
+    def _shaped(self, value: Any) -> bool:
+        return isinstance(value, Expr) and isinstance(value.type, (TensorType, TileType))
+
+    def _unaryop(self, node: ast.UnaryOp) -> Any:
+        operand = self.value(node.operand)
+        if isinstance(node.op, ast.UAdd):
+            return operand
+        name, op, python = _UNARY[type(node.op)]
+        if not isinstance(operand, Expr):
+            return self._fold(python, (operand,), node)
+        if isinstance(operand.type, ScalarType):
+            return S.build_scalar(name, (operand,), self.span(node))
+        symbol = _SYMBOLS[type(node.op)]
+        if op is None or not self._shaped(operand):
+            self.fail(InvalidOperationError, f"operator '{symbol}' does not apply to {type_text(operand.type)}", node)
+        return self.unified(op, [operand], node)
+
+    def _compare(self, node: ast.Compare) -> Any:
+        made: Any = None
+        left = self.value(node.left)
+        for op, right_node in zip(node.ops, node.comparators):
+            right = self.value(right_node)
+            one = self._compare_two(op, left, right, node)
+            made = one if made is None else self._logical("And", made, one, node)
+            left = right
+        return made
+
+    def _compare_two(self, op: ast.cmpop, left: Any, right: Any, node: ast.Compare) -> Any:
+        entry = _COMPARE.get(type(op))
+        if entry is None:
+            return self._identity_or_membership(op, left, right, node)
+        name, python = entry
+        if not isinstance(left, Expr) and not isinstance(right, Expr):
+            return self._fold(python, (left, right), node)
+        if self._scalars(left, right):
+            return S.build_scalar(name, (left, right), self.span(node))
+        return self._tensor_compare(name.lower(), left, right, node, _SYMBOLS[type(op)])
+
+    def _tensor_compare(self, kind: str, left: Any, right: Any, node: ast.AST, symbol: str) -> Expr:
+        if not (self._shaped(left) and self._operand(right)):
+            kinds = [type_text(v.type) if isinstance(v, Expr) else type(v).__name__ for v in (left, right)]
+            self.fail(InvalidOperationError, f"operator '{symbol}' does not compare {kinds[0]} and {kinds[1]}", node)
+        return self.unified(kind, [left, right], node)
+
+    def _identity_or_membership(self, op: ast.cmpop, left: Any, right: Any, node: ast.Compare) -> Any:
+        if isinstance(left, Expr) or isinstance(right, Expr):
+            if right is None and isinstance(op, (ast.Is, ast.IsNot)):
+                return isinstance(op, ast.IsNot)
+            self.fail(UnsupportedFeatureError, "Unsupported comparison: `is` and `in` work on compile-time values only", node)
+        python: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+            ast.Is: operator.is_,
+            ast.IsNot: operator.is_not,
+            ast.In: lambda a, b: a in b,
+            ast.NotIn: lambda a, b: a not in b,
+        }
+        return self._fold(python[type(op)], (left, right), node)
+
+    def _boolop(self, node: ast.BoolOp) -> Any:
+        name = "And" if isinstance(node.op, ast.And) else "Or"
+        made = self.value(node.values[0])
+        for operand in node.values[1:]:
+            made = self._logical(name, made, self.value(operand), node)
+        return made
+
+    def _logical(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:
+        if not isinstance(left, Expr) and not isinstance(right, Expr):
+            return (left and right) if name == "And" else (left or right)
+        sides = [self.as_expr(left, node), self.as_expr(right, node)]
+        for side in sides:
+            if not isinstance(side.type, ScalarType):
+                self.fail(InvalidOperationError, f"'{name.lower()}' needs scalar conditions, got {type_text(side.type)}", node)
+        return S.build_scalar(name, sides, self.span(node))
+
+    def _ifexp(self, node: ast.IfExp) -> Any:
+        test = self.value(node.test)
+        if isinstance(test, Expr):
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported expression: a conditional expression needs a compile-time condition",
+                node,
+                "write an if / else statement with pl.yield_",
+            )
+        return self.value(node.body if test else node.orelse)
+
+    def _sequence(self, node: ast.List | ast.Tuple) -> Any:
+        items = [self.value(e) for e in node.elts]
+        return items if isinstance(node, ast.List) else tuple(items)
+
+    # -- subscripts
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        owner = self.value(node.value)
+        if isinstance(owner, Expr):
+            if isinstance(owner.type, TupleType):
+                return self._tuple_item(owner, node)
+            return self.read_subscript(owner, node)
+        if isinstance(node.slice, ast.Slice):
+            parts = (node.slice.lower, node.slice.upper, node.slice.step)
+            index: Any = slice(*(None if p is None else self.constant(p, "a slice bound") for p in parts))
+        else:
+            index = self.constant(node.slice, "an index into a Python value")
+        return self.closure_value(self._fold(operator.getitem, (owner, index), node))
+
+    def _tuple_item(self, owner: Expr, node: ast.Subscript) -> Expr:
+        index = self.constant(node.slice, "a tuple index")
+        count = len(owner.type.types)  # pyright: ignore[reportAttributeAccessIssue]
+        if not isinstance(index, int):
+            self.fail(ParserSyntaxError, "a tuple index is an integer", node.slice)
+        if not -count <= index < count:
+            self.fail(ParserTypeError, f"tuple index {index} is out of range: the tuple has {count} elements", node.slice)
+        return TupleGetItemExpr(owner, index % count, self.span(node))
+
+    def read_subscript(self, owner: Expr, node: ast.Subscript) -> Any:
+        raise NotImplementedError
+
+    def unified(self, name: str, args: list[Any], node: ast.AST) -> Expr:
+        raise NotImplementedError
+
+    def call_value(self, node: ast.Call) -> Any:
+        raise NotImplementedError
+
+
+_VALUES: Final[dict[type[ast.expr], Callable[[Any, Any], Any]]] = {
+    ast.Constant: ExpressionsMixin._constant,
+    ast.Name: ParserBase.name_value,
+    ast.Attribute: ExpressionsMixin._attribute,
+    ast.BinOp: ExpressionsMixin._binop,
+    ast.UnaryOp: ExpressionsMixin._unaryop,
+    ast.Compare: ExpressionsMixin._compare,
+    ast.BoolOp: ExpressionsMixin._boolop,
+    ast.IfExp: ExpressionsMixin._ifexp,
+    ast.List: ExpressionsMixin._sequence,
+    ast.Tuple: ExpressionsMixin._sequence,
+    ast.Subscript: ExpressionsMixin._subscript,
+    ast.Call: lambda self, node: self.call_value(node),
+}
+
+BINARY = _BINARY
+SYMBOLS = _SYMBOLS
+INDEX = DataType.INDEX

@@ -1,0 +1,376 @@
+"""Tile operators that allocate, transfer and address: what moves a tile between memories or element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..dtypes import DataType
+from ..ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
+from ..ir.expr import Expr, MakeTuple, index_const
+from ..ir.types import PtrType, ScalarType, TensorView, TileType, Type, implicit_layout
+from .regions import read_region, write_region
+from .registry import ArgEffect, Bound, Core, Pto, WriteChannel, declare, no_result
+from .rules import (
+    Layout,
+    check_same_dtype,
+    dim_text,
+    dims_text,
+    layout_of,
+    same,
+    scalar_result,
+    shaped,
+    static_shape,
+    tile_type,
+    valid_of,
+    value,
+)
+
+_MEMORY = MemorySpace
+_FLAT = (TileLayout.row_major, TileLayout.none_box, 512)
+_MX_LAYOUTS = (TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN)
+
+
+def atomic_effect(kwargs: Mapping[str, Any]) -> ArgEffect:
+    """A store overwrites its destination; one that adds reads it too."""
+    atomic = kwargs.get("atomic")
+    return ArgEffect.ReadWrite if getattr(atomic, "value", atomic) else ArgEffect.Write
+
+
+# Allocation.
+
+
+def _alloc(b: Bound) -> Type:
+    if b["size"] < 0:
+        raise b.fail(f"requires a size of at least 0 bytes, got {b['size']}")
+    return PtrType()
+
+
+declare(
+    "tile.alloc",
+    "pos memory_space: MemorySpace, pos size: int, attr pinned: bool = False, attr slot_count: int = 1",
+    _alloc,
+    "Declare an allocation of ``size`` bytes; `InitMemRef` writes these.",
+    pure=False,
+    pto=Pto(form="alloc"),
+)
+
+
+def _create(b: Bound) -> Type:
+    static_shape(b, "shape")
+    shape, space = b.dims("shape"), b["target_memory"]
+    if space in (_MEMORY.LeftScale, _MEMORY.RightScale):
+        raise b.fail(
+            f"cannot allocate in {space.name}", "load the MX scales into pl.Mem.Mat and pl.move them there"
+        )
+    return tile_type(shape, b["dtype"], shape, space, _created_layout(b, shape, space))
+
+
+def _created_layout(b: Bound, shape: Sequence[Expr], space: MemorySpace | None) -> Layout | None:
+    transpose, flat = b["transpose"], b["flat_layout"]
+    if not transpose and not flat:
+        return None
+    if transpose and flat:
+        raise b.fail("takes transpose or flat_layout, not both")
+    if space is not _MEMORY.Mat:
+        raise b.fail(f"takes {'transpose' if transpose else 'flat_layout'} in pl.Mem.Mat only")
+    if transpose and len(shape) != 2:
+        raise b.fail(f"takes transpose for 2D tiles only, got {dims_text(shape)}")
+    return (TileLayout.row_major, TileLayout.col_major, 512) if transpose else _FLAT
+
+
+declare(
+    "tile.create",
+    "in shape: dims, attr dtype: DataType!, attr target_memory: MemorySpace? = None, attr transpose: bool = False, "
+    "attr flat_layout: bool = False",
+    _create,
+    "Allocate a tile of ``shape`` in ``target_memory``, contents undefined.\n\n"
+    "In ``Mat``, ``transpose`` gives a 2D tile the layout of a transposed matmul operand and ``flat_layout`` an "
+    "unboxed one.",
+    result_space="target_memory",
+    inplace_safe=False,
+    pto=Pto(form="create"),
+)
+
+
+def _full(b: Bound) -> Type:
+    static_shape(b, "shape")
+    dtype = b["dtype"]
+    scalar = b.type("value").dtype
+    if scalar.is_float() and not dtype.is_float():
+        raise b.fail(f"cannot fill {dtype} elements with a {scalar} value", f"pass an integer, or dtype=pl.{scalar.name}")
+    return tile_type(b.dims("shape"), dtype, (), _MEMORY.Vec)
+
+
+declare(
+    "tile.full",
+    "in shape: dims, attr dtype: DataType!, in value: scalar",
+    _full,
+    "A tile of ``shape`` filled with the constant ``value``.",
+    core=Core.VECTOR,
+    result_space=_MEMORY.Vec,
+    pto=Pto("pto.texpands", ("value",), form="full"),
+)
+
+
+# Transfers.
+
+
+def _load(b: Bound) -> Type:
+    source, space = b.type("tensor"), b["target_memory"]
+    if space not in (None, _MEMORY.Vec, _MEMORY.Mat):
+        raise b.fail(
+            f"cannot load into {space.name}: global memory reaches Vec and Mat only",
+            f"load with target_memory=pl.Mem.Mat and pl.move(tile, target_memory=pl.Mem.{space.name})",
+        )
+    if source.layout in _MX_LAYOUTS and space is not _MEMORY.Mat:
+        raise b.fail(f"requires target_memory=pl.Mem.Mat for a tensor in layout {source.layout.name}")
+    window, offsets = b.dims("shapes"), b.dims("offsets")
+    if len(offsets) != len(window) and len(offsets) != len(source.shape):
+        raise b.fail(f"requires one offset for each dimension: offsets {dims_text(offsets)}, shapes {dims_text(window)}")
+    static_shape(b, "shapes")
+    requested = b.dims("valid_shape") or window
+    region = read_region(
+        b, source.shape, valid_of(b, "tensor"), offsets, window, requested, clamp=b["clamp"]
+    )
+    if not b.dims("valid_shape"):
+        b.values["valid_shape"] = MakeTuple(window, b.span)
+    pad = source.tensor_view.pad if source.tensor_view is not None else PadValue.null
+    return tile_type(window, source.dtype, region, space, None, pad if len(window) == len(source.shape) else PadValue.null)
+
+
+declare(
+    "tile.load",
+    "in tensor: tensor, in offsets: dims, in shapes: dims, in valid_shape: dims?, "
+    "attr target_memory: MemorySpace? = None, attr clamp: bool = False",
+    _load,
+    "Copy the window of ``tensor`` at ``offsets`` into a new tile of shape ``shapes``.\n\n"
+    "``valid_shape`` is what is read, the whole window by default, and must lie inside the tensor; ``clamp`` cuts it "
+    "at the tensor's edge. Without ``target_memory`` (Vec or Mat) the consumers decide.",
+    core=Core.MOVE,
+    result_space="target_memory",
+    inplace_safe=False,
+    pto=Pto("pto.tload", form="load"),
+)
+
+_STORE_NOTE = (
+    "a store performs no layout conversion, so a transposed tile needs the matching view of the tensor"
+)
+
+
+def _store(b: Bound) -> Type:
+    source, out = b.type("tile"), b.type("output_tensor")
+    offsets, partition = b.dims("offsets"), b.dims("shapes")
+    if source.memory_space is not _MEMORY.Acc and source.memory_space is not None:
+        check_same_dtype(b, "tile", "output_tensor")
+    if len(offsets) != len(out.shape) and len(offsets) != len(source.shape):
+        raise b.fail(f"requires one offset for each dimension of the tensor {shaped(out)}, got {dims_text(offsets)}")
+    if partition or len(source.shape) != len(out.shape) or len(offsets) != len(out.shape):
+        return out
+    moved = valid_of(b, "tile")
+    held = valid_of(b, "output_tensor")
+    region = write_region(b, out.shape, held, offsets, moved, moved, _STORE_NOTE)
+    if all(same(x, y) for x, y in zip(region, held)):
+        return out
+    view = out.tensor_view or TensorView()
+    return out.replace(tensor_view=view.replace(valid_shape=type(out.shape)(region))) if region else out
+
+
+declare(
+    "tile.store",
+    "in tile: tile, in offsets: dims, out output_tensor: tensor, in shapes: dims?, "
+    "attr atomic: AtomicType = AtomicType.None_",
+    _store,
+    "Copy the valid part of ``tile`` into ``output_tensor`` at ``offsets``; the value is the tensor as written.\n\n"
+    "``shapes`` is the window's shape in the tensor where the tile has another rank. ``atomic=pl.AtomicType.Add`` adds "
+    "instead of overwriting.",
+    core=Core.MOVE,
+    spaces={"tile": (_MEMORY.Vec, _MEMORY.Acc)},
+    reuses="output_tensor",
+    effects={"output_tensor": atomic_effect},
+    channel=WriteChannel.Dma,
+    pure=False,
+    pto=Pto("pto.tstore", out="output_tensor", form="store"),
+)
+
+
+def _move(b: Bound) -> Type:
+    source, space = b.type("src"), b["target_memory"]
+    if space is _MEMORY.DDR:
+        raise b.fail("cannot move to DDR", "pl.store(tile, offsets, tensor) writes global memory")
+    blayout, slayout, fractal = implicit_layout(source.shape, space)
+    flat = implicit_layout(source.shape, None)[:2]
+    if space is _MEMORY.Right:
+        blayout = TileLayout.row_major
+    elif (blayout, slayout) == flat:
+        blayout, slayout, _ = layout_of(source)
+    blayout, slayout = b["blayout"] or blayout, b["slayout"] or slayout
+    view = source.tile_view
+    pad = view.pad if view is not None else PadValue.null
+    return tile_type(source.shape, source.dtype, valid_of(b, "src"), space, (blayout, slayout, fractal), pad)
+
+
+declare(
+    "tile.move",
+    "in src: tile, attr target_memory: MemorySpace! = MemorySpace.Vec, attr blayout: TileLayout? = None, "
+    "attr slayout: TileLayout? = None",
+    _move,
+    "Copy a tile to another on-chip memory, the only way into Left, Right and Bias.\n\n"
+    "The result is laid out as its memory demands; ``blayout`` and ``slayout`` override that.",
+    core=Core.MOVE,
+    result_space="target_memory",
+    inplace_safe=False,
+    pto=Pto("pto.tmov", ("src",), form="move"),
+)
+
+
+def _extract(b: Bound) -> Type:
+    source, space = b.type("src"), b["target_memory"]
+    shape = b.dims("shape")
+    if len(shape) != 2 or len(source.shape) != 2:
+        raise b.fail(f"requires a 2D tile and shape, got {shaped(source)} and {dims_text(shape)}")
+    for dim in shape:
+        if value(dim) is None:
+            raise b.fail(f"requires shape elements to be a compile-time ConstInt, got {dim_text(dim)}")
+    offsets = (b["index_row"], b["index_col"])
+    for axis, name in enumerate(("row", "col")):
+        start, size, whole = value(offsets[axis]), value(shape[axis]) or 0, value(source.shape[axis])
+        if start is not None and start < 0:
+            raise b.fail(f"requires index_{name} to be >= 0, got {start}")
+        if whole is not None and (start or 0) + size > whole:
+            raise b.fail(f"window exceeds src {name} extent: {start or 0} + {size} > {whole}")
+    region = read_region(b, source.shape, valid_of(b, "src"), offsets, shape, shape)
+    partial = not all(same(v, s) for v, s in zip(region, shape))
+    operand = space in (_MEMORY.Left, _MEMORY.Right)
+    layout = _extracted_layout(shape, space)
+    compact = CompactMode.normal if partial and operand else CompactMode.null
+    return tile_type(shape, source.dtype, region, space, layout, PadValue.null, compact)
+
+
+def _extracted_layout(shape: Sequence[Expr], space: MemorySpace | None) -> Layout:
+    """Left comes out of an extraction row major in both orders, unlike out of a move."""
+    if space is _MEMORY.Left:
+        return TileLayout.row_major, TileLayout.row_major, 512
+    if space is _MEMORY.Right:
+        return TileLayout.row_major, TileLayout.col_major, 512
+    return implicit_layout(shape, space)
+
+
+declare(
+    "tile.extract",
+    "in src: tile, in index_row: index, in index_col: index, in shape: dims, "
+    "attr target_memory: MemorySpace! = MemorySpace.Mat",
+    _extract,
+    "Copy the ``shape`` window of a 2D tile at (``index_row``, ``index_col``) to another memory.",
+    core=Core.MOVE,
+    result_space="target_memory",
+    inplace_safe=False,
+    pto=Pto("pto.textract", ("src", "index_row", "index_col"), form="extract"),
+)
+
+_INSERT_NOTE = "it copies the whole source subview, so all of the source's shape must fit"
+
+
+def _assemble(b: Bound) -> Type:
+    target, source = b.type("target"), b.type("source")
+    if not (source.memory_space is _MEMORY.Acc and source.dtype is DataType.FP32):
+        check_same_dtype(b, "target", "source")
+    offsets = b.dims("offset")
+    if len(offsets) != len(target.shape) or len(source.shape) != len(target.shape):
+        raise b.fail(
+            f"requires source and offset to have the rank of the target {shaped(target)}, got {shaped(source)} at "
+            f"{dims_text(offsets)}"
+        )
+    held = valid_of(b, "target")
+    region = write_region(b, target.shape, held, offsets, valid_of(b, "source"), source.shape, _INSERT_NOTE)
+    return narrowed(target, region)
+
+
+def narrowed(t: TileType, region: Sequence[Expr]) -> TileType:
+    """The tile ``t`` with another valid region, everything else as it is."""
+    if all(same(x, y) for x, y in zip(region, t.valid_shape)):
+        return t if t.memref is None else t.replace(memref=None)
+    view = t.get_effective_tile_view().replace(valid_shape=type(t.shape)(region))
+    return TileType(t.shape, t.dtype, None, view, t.memory_space)
+
+
+declare(
+    "tile.assemble",
+    "inout target: tile, in source: tile, in offset: dims",
+    _assemble,
+    "Write ``source`` into ``target`` at ``offset``; the value is the target as written.",
+    core=Core.MOVE,
+    spaces={"target": (_MEMORY.Vec, _MEMORY.Mat)},
+    result_space="target",
+    reuses="target",
+    pto=Pto("pto.tinsert", ("source", "offset"), out="target", form="assemble"),
+)
+
+
+# Single elements.
+
+
+def check_indices(b: Bound, t: Any, name: str = "indices") -> None:
+    """Raise OpError unless the indices have ``t``'s rank and provably stay inside it where constant."""
+    indices = b.dims(name)
+    if len(indices) != len(t.shape):
+        raise b.fail(f"requires one index for each dimension of {shaped(t)}, got {dims_text(indices)}")
+    for axis, (i, size) in enumerate(zip(indices, t.shape)):
+        known, limit = value(i), value(size)
+        if known is not None and (known < 0 or (limit is not None and known >= limit)):
+            raise b.fail(f"index {known} is outside dimension {axis} of {shaped(t)}")
+
+
+def check_element(b: Bound, t: Any, name: str = "value") -> None:
+    """Raise OpError unless scalar ``name`` has ``t``'s element dtype."""
+    dtype = b.type(name).dtype
+    if dtype is not t.dtype and not (dtype is DataType.INDEX and t.dtype.is_int()):
+        raise b.fail(
+            f"requires the scalar dtype of {name!r} to be {t.dtype}, got {dtype}", f"pl.cast({name}, pl.{t.dtype.name})"
+        )
+
+
+def _read(b: Bound) -> Type:
+    check_indices(b, b.type("tile"))
+    return ScalarType(b.type("tile").dtype)
+
+
+declare(
+    "tile.read",
+    "in tile: tile, in indices: dims",
+    _read,
+    "The element of ``tile`` at ``indices``.",
+    core=Core.VECTOR,
+    spaces={"tile": (_MEMORY.Vec,)},
+    pto=Pto("pto.tgetval", form="tile_read"),
+)
+
+
+def _write(b: Bound) -> Type:
+    check_indices(b, b.type("tile"))
+    check_element(b, b.type("tile"))
+    return no_result(b)
+
+
+declare(
+    "tile.write",
+    "inout tile: tile, in indices: dims, in value: scalar like tile",
+    _write,
+    "Set the element of ``tile`` at ``indices`` to ``value``.",
+    core=Core.VECTOR,
+    spaces={"tile": (_MEMORY.Vec,)},
+    pure=False,
+    pto=Pto("pto.tsetval", out="tile", form="tile_write"),
+)
+
+
+# The executing block.
+
+for _name, _doc in (
+    ("get_block_idx", "Index of the executing block."),
+    ("get_block_num", "Number of blocks running."),
+    ("get_subblock_idx", "Index of the executing vector core in its core group."),
+):
+    declare(f"tile.{_name}", "", scalar_result(DataType.INDEX), _doc, pto=Pto(f"pto.{_name}", form="lane"))
+
+ZERO = index_const(0)

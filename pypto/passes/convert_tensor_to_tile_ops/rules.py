@@ -1,0 +1,322 @@
+"""Tensor operators that become something other than one tile operator on the same arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import user_error
+from ...ir.enums import MemorySpace, PadValue
+from ...ir.expr import Call, Expr, Var, index_const
+from ...ir.types import TensorType
+from ...ops.registry import rebind
+from ...ops.rules import dims_text, same, value
+from .rewrite import build
+
+if TYPE_CHECKING:
+    from .rewrite import Converter
+
+VEC, MAT = MemorySpace.Vec, MemorySpace.Mat
+Rule = Callable[["Converter", Call, MemorySpace], Expr]
+RULES: dict[str, Rule] = {}
+ROW_SCRATCH_COLUMNS = 128
+"""A row reduction's scratch has at least this many columns."""
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: the function converts calls of the operators ``names``."""
+
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return register
+
+
+# Memory.
+
+
+@rule("tensor.create")
+def _create(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    if cv.result is not None and cv.result in cv.plan.outputs:
+        return cv.vars[cv.result]
+    b = rebind(call)
+    return build("tile.create", cv.rewrite(b["shape"]), span=call.span, dtype=b["dtype"], target_memory=VEC)
+
+
+@rule("tensor.slice")
+def _slice(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    """A window: of a tile a view, of a tensor in global memory a load."""
+    b = rebind(call)
+    shape, offset, valid = (cv.rewrite(b[n]) if b[n] is not None else None for n in ("shape", "offset", "valid_shape"))
+    if valid is not None and not valid.elements:
+        valid = None
+    if cv.is_tile(b["input"]):
+        kwargs = {"pad_value": b["pad_value"]} if b["pad_value"] is not PadValue.null else {}
+        made = build("tile.slice", cv.tile(b["input"], space), shape, offset, valid, span=call.span, **kwargs)
+    else:
+        made = _window(cv, cv.rewrite(b["input"]), offset, shape, valid, space, call)
+    return _dropped(cv, made, call, b["drop_dims"])
+
+
+def _window(
+    cv: Converter, tensor: Expr, offset: Any, shape: Any, valid: Any, space: MemorySpace, call: Call
+) -> Expr:
+    made = cv.load_call(tensor, offset, shape, valid or shape, space, call.span)
+    region = made.type.valid_shape
+    if valid is None and not all(same(a, b) for a, b in zip(region, made.type.shape)):
+        made = cv.load_call(tensor, offset, shape, region, space, call.span)
+    return made
+
+
+def _dropped(cv: Converter, made: Expr, call: Call, drop: Any) -> Expr:
+    """``made`` without the unit dimensions the call drops."""
+    pad = rebind(call)["pad_value"]
+    if pad not in (None, PadValue.null) and made.op.name == "tile.load":  # pyright: ignore[reportAttributeAccessIssue]
+        made = build("tile.fillpad", cv.emit("window__tile", made), span=call.span, pad_value=pad)
+    if not drop:
+        return made
+    name = cv.result.name_hint if cv.result is not None else "window"
+    return build("tile.reshape", cv.emit(f"{name}__window", made), list(call.type.shape), span=call.span)
+
+
+@rule("tensor.assemble")
+def _assemble(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    """A write into part of a tensor: a store, or a copy between tiles."""
+    b = rebind(call)
+    target, offset = b["target"], cv.rewrite(b["offset"])
+    if cv.is_tile(target):
+        return build("tile.assemble", cv.tile(target), cv.tile(b["source"]), offset, span=call.span)
+    kwargs = {k: v for k, v in call.kwargs.items() if k == "atomic"}
+    source = cv.tile(b["source"])
+    return build("tile.store", source, offset, cv.rewrite(target), span=call.span, **kwargs)
+
+
+@rule("tensor.view")
+def _view(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    source = call.args[0]
+    if cv.is_tile(source):
+        raise user_error(
+            ValueError,
+            "pl.tensor.view reinterprets a tensor in global memory; its input is the result of an op lowered to Tile",
+            call.span,
+            "reshape the value with pl.reshape, or take the view of the tensor before computing with it",
+        )
+    return cv.generic(call)
+
+
+@rule("tensor.read")
+def _read(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    tensor, indices = call.args
+    if cv.on_chip(tensor):
+        return build("tile.read", cv.tile(tensor), cv.rewrite(indices), span=call.span)
+    return cv.generic(call)
+
+
+@rule("tensor.write")
+def _write(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    tensor, indices, element = call.args
+    if cv.is_tile(tensor):
+        return build("tile.write", cv.tile(tensor), cv.rewrite(indices), cv.rewrite(element), span=call.span)
+    if cv.on_chip(tensor):
+        raise user_error(
+            ValueError,
+            f"{_named(tensor)} is read whole into a tile and also written element by element in global memory",
+            call.span,
+            "write the elements in one scope and compute with the tensor in another",
+        )
+    return cv.generic(call)
+
+
+@rule("tensor.dim")
+def _dim(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    if not cv.on_chip(call.args[0]):
+        return cv.generic(call)
+    axis = value(rebind(call)["axis"])
+    return cv.generic(call) if axis is None else cv.rewrite(call.args[0].type.shape[axis])
+
+
+def _named(tensor: Expr) -> str:
+    return repr(getattr(tensor, "name_hint", "the tensor"))
+
+
+# Matrix multiplication.
+
+
+@rule("tensor.matmul")
+def _matmul(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    b = rebind(call)
+    lhs = cv.matrix(b["lhs"], b["a_trans"], "lhs")
+    rhs = cv.matrix(b["rhs"], b["b_trans"], "rhs")
+    form = "tile.batch_matmul" if _batched(lhs, rhs) else "tile.matmul"
+    made = build(form, lhs, rhs, span=call.span)
+    if made.type.dtype is call.type.dtype or cv.result not in cv.plan.computed_with:
+        return made
+    # The cube accumulates in one dtype; a store converts on its way out, any other consumer needs the declared one.
+    return build("tile.cast", cv.emit("product__tile", made), span=call.span, target_type=call.type.dtype, mode="rint")
+
+
+@rule("tensor.matmul_acc")
+def _matmul_acc(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    b = rebind(call)
+    acc = cv.tile(b["acc"])
+    lhs = cv.matrix(b["lhs"], b["a_trans"], "lhs")
+    rhs = cv.matrix(b["rhs"], b["b_trans"], "rhs")
+    return build("tile.batch_matmul_acc" if _batched(acc, lhs, rhs) else "tile.matmul_acc", acc, lhs, rhs, span=call.span)
+
+
+def _batched(*operands: Expr) -> bool:
+    return any(len(o.type.shape) > 2 for o in operands)
+
+
+# Operators that need a scratch tile.
+
+
+def scratch(cv: Converter, name: str, shape: Sequence[Expr], dtype: Any, call: Call) -> Var:
+    """A scratch tile ahead of the statement at hand."""
+    return cv.emit(name, build("tile.create", list(shape), span=call.span, dtype=dtype, target_memory=VEC))
+
+
+@rule("tensor.row_sum", "tensor.row_max", "tensor.row_min", "tensor.row_prod")
+def _row_reduction(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    source = cv.tile(call.args[0])
+    *rows, columns = source.type.shape
+    known = value(columns)
+    padded = columns if known is None else index_const(max(known, ROW_SCRATCH_COLUMNS))
+    tmp = scratch(cv, "tmp_tile", [*rows, padded], source.type.dtype, call)
+    return build(_tile_name(call), source, tmp, span=call.span)
+
+
+@rule("tensor.row_argmax", "tensor.row_argmin", "tensor.col_argmax", "tensor.col_argmin")
+def _arg_reduction(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    source = cv.tile(call.args[0])
+    tmp = scratch(cv, "tmp_tile", source.type.shape, source.type.dtype, call)
+    return build(_tile_name(call), source, tmp, span=call.span)
+
+
+@rule("tensor.rsqrt")
+def _rsqrt(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    source = cv.tile(call.args[0])
+    if not rebind(call)["high_precision"]:
+        return build("tile.rsqrt", source, span=call.span)
+    tmp = scratch(cv, "rsqrt_tmp", source.type.shape, source.type.dtype, call)
+    return build("tile.rsqrt", source, tmp, span=call.span)
+
+
+@rule("tensor.xor", "tensor.xors")
+def _xor(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    lhs, rhs = (cv.tile(a) for a in call.args[:2])
+    tmp = scratch(cv, "xor_tmp", lhs.type.shape, lhs.type.dtype, call)
+    return build(_tile_name(call), lhs, rhs, tmp, span=call.span)
+
+
+def _tile_name(call: Call) -> str:
+    return "tile." + call.op.name.split(".", 1)[1]
+
+
+# Broadcasts.
+
+_EXPANDS = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
+_COMMUTATIVE = frozenset({"add", "mul", "maximum", "minimum"})
+
+
+@rule(*(f"tensor.{name}" for name in _EXPANDS))
+def _elementwise(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    """Two operands of one shape, or a matrix and a row or column that repeats over it."""
+    if not all(isinstance(a.type, TensorType) for a in call.args[:2]):
+        return cv.one_to_one(call)
+    name = call.op.name.split(".", 1)[1]
+    lhs, rhs = (_as_dtype(cv, cv.tile(a), call) for a in call.args[:2])
+    if _same_shape(lhs, rhs):
+        return build(f"tile.{name}", lhs, rhs, span=call.span, **call.kwargs)
+    lhs, rhs = _same_rank(cv, lhs, rhs, call)
+    if name in _COMMUTATIVE and _expand_axis(lhs, rhs) is None and _expand_axis(rhs, lhs) is not None:
+        lhs, rhs = rhs, lhs
+    axis = _expand_axis(lhs, rhs)
+    if axis is None:
+        _refuse_left_vector(name, lhs, rhs, call)
+        return build(f"tile.{name}", lhs, rhs, span=call.span, **call.kwargs)
+    if name == "div":
+        _check_division(axis, lhs, rhs, call)
+    return build(f"tile.{axis}_expand_{_EXPANDS[name]}", lhs, rhs, span=call.span)
+
+
+def _as_dtype(cv: Converter, operand: Expr, call: Call) -> Expr:
+    """``operand`` in the dtype the operator computes in."""
+    if operand.type.dtype is call.type.dtype:
+        return operand
+    made = build("tile.cast", operand, span=call.span, target_type=call.type.dtype)
+    return cv.emit("operand__cast", made)
+
+
+def _same_rank(cv: Converter, lhs: Expr, rhs: Expr, call: Call) -> tuple[Expr, Expr]:
+    """The operand of lower rank reshaped with leading unit dimensions."""
+    rank = max(len(lhs.type.shape), len(rhs.type.shape))
+    made = []
+    for operand in (lhs, rhs):
+        shape = operand.type.shape
+        if len(shape) < rank:
+            padded = [index_const(1)] * (rank - len(shape)) + list(shape)
+            operand = cv.emit("operand__row", build("tile.reshape", operand, padded, span=call.span))
+        made.append(operand)
+    return made[0], made[1]
+
+
+def _expand_axis(matrix: Expr, vector: Expr) -> str | None:
+    """``row`` for a ``[.., M, 1]`` vector beside a ``[.., M, N]`` matrix, ``col`` for ``[1, N]``; else None."""
+    m, v = matrix.type.shape, vector.type.shape
+    if len(m) != len(v) or len(m) < 2:
+        return None
+    if value(v[-1]) == 1 and all(same(a, b) for a, b in zip(m[:-1], v[:-1])):
+        return "row"
+    return "col" if all(value(d) == 1 for d in v[:-1]) and same(m[-1], v[-1]) else None
+
+
+def _refuse_left_vector(name: str, lhs: Expr, rhs: Expr, call: Call) -> None:
+    axis = _expand_axis(rhs, lhs)
+    if axis is not None:
+        raise user_error(
+            ValueError,
+            f"{call.op.name} of {dims_text(lhs.type.shape)} and {dims_text(rhs.type.shape)}: row-vector lhs broadcast "
+            "is not possible, the instruction takes the matrix first"
+            if axis == "row"
+            else f"{call.op.name} requires src0, src1, and dst to have the same physical shape: the left operand "
+            f"{dims_text(lhs.type.shape)} does not repeat over {dims_text(rhs.type.shape)}",
+            call.span,
+            f"repeat the left operand first with pl.{axis}_expand, then {name}",
+        )
+
+
+def _check_division(axis: str, lhs: Expr, rhs: Expr, call: Call) -> None:
+    if rebind(call)["high_precision"]:
+        raise user_error(
+            ValueError,
+            f"tensor.div with high_precision does not support {axis} broadcasting: "
+            f"{dims_text(lhs.type.shape)} / {dims_text(rhs.type.shape)}",
+            call.span,
+            f"repeat the divisor first with pl.{axis}_expand, or leave high_precision out",
+        )
+    if not lhs.type.dtype.is_float() or lhs.type.dtype.bits not in (16, 32) or lhs.type.dtype.name == "BF16":
+        raise user_error(
+            ValueError,
+            f"tensor.div with {axis} broadcasting supports only FP16 or FP32, got {lhs.type.dtype}",
+            call.span,
+            "convert both operands: pl.cast(value, pl.FP32)",
+        )
+    shared = 0 if axis == "row" else -1
+    have, need = rhs.type.valid_shape[shared], lhs.type.valid_shape[shared]
+    known_have, known_need = value(have), value(need)
+    covered = same(have, need) or (known_have is not None and known_need is not None and known_have >= known_need)
+    if not covered and not same(have, rhs.type.shape[shared]):
+        raise user_error(
+            ValueError,
+            f"tensor.div with {axis} broadcasting requires the divisor valid {axis}s to cover the dividend's: "
+            f"valid {dims_text(rhs.type.valid_shape)} divides valid {dims_text(lhs.type.valid_shape)}",
+            call.span,
+        )
+
+
+def _same_shape(a: Expr, b: Expr) -> bool:
+    x, y = a.type.shape, b.type.shape
+    return len(x) == len(y) and all(same(p, q) for p, q in zip(x, y))

@@ -1,0 +1,500 @@
+"""ConvertToSSA: one definition for every variable.
+
+Each assignment makes a new version; branches and loops that reassign a variable return it: a branch yields the
+version each side leaves, a loop carries it. A variable first assigned in a loop and read after it is carried too,
+starting from the Out parameter it writes back. Versions are named ``<name>__<role>_v<n>`` with the role ``ssa``,
+``iter``, ``rv`` (a loop's result), ``phi`` or ``idx`` (a loop variable); a variable so named and defined once stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import InternalError, user_error
+from ..ir.enums import ParamDirection
+from ..ir.expr import Call, Expr, IterArg, MakeTuple, Submit, TupleGetItemExpr, Var, const_value
+from ..ir.node import EMPTY, IRNode, NodeList
+from ..ir.program import Function
+from ..ir.scalar import scalar_const
+from ..ir.stmt import (
+    AssignStmt,
+    ForStmt,
+    IfStmt,
+    RuntimeScopeStmt,
+    ScopeStmt,
+    SeqStmts,
+    SplitAivScopeStmt,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+    seq,
+)
+from ..ir.types import ScalarType, ShapedType, Type
+from ..ir.visitor import Rewriter, Visitor, splice
+from .base import P, Pass, function_pass
+
+_AUTO = re.compile(r"(?P<base>.+?)__(?:[a-z][a-z0-9_]*_v(?P<version>\d+)|tile|window|out)(?:_\w+)?")
+_NOTHING: frozenset[Var] = frozenset()
+
+
+def convert_to_ssa() -> Pass:
+    """The pass; see the module."""
+    return function_pass("ConvertToSSA", _convert, produces={P.SSAForm}, invalidates={P.NormalizedStmtStructure})
+
+
+def _convert(function: Function) -> Function:
+    return _Converter(function).run()
+
+
+class _Flow:
+    """What a statement reads before writing it, always writes, and may write."""
+
+    __slots__ = ("reads", "always", "writes")
+
+    def __init__(self, reads: frozenset[Var], always: frozenset[Var], writes: frozenset[Var]) -> None:
+        self.reads, self.always, self.writes = reads, always, writes
+
+
+class _Reads(Visitor):
+    """Variables an expression reads."""
+
+    def __init__(self) -> None:
+        self.found: set[Var] = set()
+
+    def visit_var(self, op: Var) -> None:
+        self.found.add(op)
+
+
+def _reads(*exprs: IRNode) -> frozenset[Var]:
+    collect = _Reads()
+    for expr in exprs:
+        collect.visit(expr)
+    return frozenset(collect.found)
+
+
+class _FlowAnalysis:
+    """The `_Flow` of statements, each computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Stmt, _Flow] = {}
+
+    def of(self, stmt: Stmt) -> _Flow:
+        found = self._known.get(stmt)
+        if found is None:
+            found = self._known[stmt] = self._compute(stmt)
+        return found
+
+    def _compute(self, stmt: Stmt) -> _Flow:
+        if isinstance(stmt, AssignStmt):
+            target = frozenset((stmt.var,))
+            return _Flow(_reads(stmt.value), target, target)
+        if isinstance(stmt, SeqStmts):
+            return self._sequence(stmt)
+        if isinstance(stmt, IfStmt):
+            return self._branches(stmt)
+        if isinstance(stmt, (ForStmt, WhileStmt)):
+            return self._loop(stmt)
+        if isinstance(stmt, ScopeStmt):
+            body = self.of(stmt.body)
+            own = _Reads()
+            for field in type(stmt).fields:
+                value = getattr(stmt, field.name)
+                if field.name != "body" and isinstance(value, Expr):
+                    own.visit(value)
+            own.visit_mapping(stmt.attrs or {})
+            return _Flow(body.reads | own.found, body.always, body.writes)
+        return _Flow(_reads(stmt), _NOTHING, _NOTHING)
+
+    def _sequence(self, stmt: SeqStmts) -> _Flow:
+        reads: set[Var] = set()
+        always: set[Var] = set()
+        writes: set[Var] = set()
+        for s in stmt.stmts:
+            flow = self.of(s)
+            reads |= flow.reads - always
+            always |= flow.always
+            writes |= flow.writes
+        return _Flow(frozenset(reads), frozenset(always), frozenset(writes))
+
+    def _branches(self, stmt: IfStmt) -> _Flow:
+        then = self.of(stmt.then_body)
+        other = self.of(stmt.else_body) if stmt.else_body is not None else _Flow(_NOTHING, _NOTHING, _NOTHING)
+        results = frozenset(stmt.return_vars)
+        return _Flow(
+            _reads(stmt.condition) | then.reads | other.reads,
+            (then.always & other.always) | results,
+            then.writes | other.writes | results,
+        )
+
+    def _loop(self, stmt: ForStmt | WhileStmt) -> _Flow:
+        body = self.of(stmt.body)
+        before = [a.init_value for a in stmt.iter_args]
+        inner = set(stmt.iter_args)
+        if isinstance(stmt, ForStmt):
+            before += [stmt.start, stmt.stop, stmt.step]
+            inner.add(stmt.loop_var)
+            reads = body.reads
+        else:
+            reads = body.reads | _reads(stmt.condition)
+        results = frozenset(stmt.return_vars)
+        return _Flow(_reads(*before) | (reads - inner), results, (body.writes - inner) | results)
+
+
+class _Definitions(Visitor):
+    """How often each variable is defined."""
+
+    def __init__(self) -> None:
+        self.count: Counter[Var] = Counter()
+
+    def define(self, var: Any) -> None:
+        self.count[var] += 1
+
+    def visit_assign_stmt(self, op: AssignStmt) -> None:
+        self.count[op.var] += 1
+
+    def visit_eval_stmt(self, op: Stmt) -> None:
+        """Defines nothing."""
+
+    visit_yield_stmt = visit_return_stmt = visit_eval_stmt
+
+
+class _Converter(Rewriter):
+    """Converts one function. ``vars`` maps each source variable to its current version."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self._function = function
+        self._flows = _FlowAnalysis()
+        definitions = _Definitions()
+        definitions.visit(function)
+        self._defined = definitions.count
+        self._versions: Counter[str] = Counter()
+        self._bases: dict[str, str] = {}
+        self._needed: frozenset[Var] = _NOTHING
+        self._partial: dict[Var, Stmt] = {}
+        self._out_params: list[Var] = []
+        for var in self._defined:
+            match = _AUTO.fullmatch(var.name_hint)
+            if match and match["version"]:
+                base = match["base"]
+                self._versions[base] = max(self._versions[base], int(match["version"]) + 1)
+
+    def run(self) -> Function:
+        f = self._function
+        params = self._define_params(f)
+        for param, direction in zip(params, f.param_directions):
+            if direction is not ParamDirection.In:
+                self._out_params.append(param)
+        body = self.rewrite(f.body)
+        returns = self.rewrite_list(f.return_types, self.rewrite_type)
+        made = f.replace(params=params, body=body, return_types=returns, attrs=self.rewrite_mapping(f.attrs))
+        return made
+
+    def _define_params(self, f: Function) -> NodeList:
+        """Scalars first: shapes may mention them, in any order."""
+        made: dict[Var, Var] = {}
+        for symbolic in (False, True):
+            for p in f.params:
+                if p.type.symbolic is symbolic:
+                    made[p] = self._version(p, "ssa")
+        return self.rewrite_list(f.params, made.__getitem__)
+
+    # Versions
+
+    def _base(self, var: Var) -> str:
+        name = var.name_hint
+        found = self._bases.get(name)
+        if found is None:
+            match = _AUTO.fullmatch(name)
+            found = match["base"] if match else name
+            if "__" in found:
+                raise user_error(
+                    ValueError,
+                    f"the name {name!r} contains the reserved delimiter '__'",
+                    var.span,
+                    "the compiler appends '__<role>_v<n>' to names; use a single underscore",
+                )
+            self._bases[name] = found
+        return found
+
+    def _name(self, var: Var, role: str) -> str:
+        base = self._base(var)
+        number = self._versions[base]
+        self._versions[base] = number + 1
+        return f"{base}__{role}_v{number}"
+
+    def _keeps(self, var: Var) -> bool:
+        return self._defined[var] == 1 and "__" in var.name_hint and _AUTO.fullmatch(var.name_hint) is not None
+
+    def _version(self, var: Var, role: str, type: Type | None = None) -> Var:
+        """A new version of ``var``, current from here on."""
+        type = self.rewrite_type(var.type) if type is None else type
+        if self._keeps(var) and type is var.type:
+            made = var
+        else:
+            made = Var(self._name(var, role), type, var.span)
+        self.vars[var] = made
+        return made
+
+    # Expressions
+
+    def visit_var(self, op: Var) -> Any:
+        found = self.vars.get(op)
+        if found is not None:
+            return found
+        branch = self._partial.get(op)
+        if branch is not None:
+            raise user_error(
+                ValueError,
+                f"'{op.name_hint}' is read here but assigned on one path only",
+                op.span if op.span.is_valid() else branch.span,
+                f"assign '{op.name_hint}' before the branch or loop, or on every path through it",
+            )
+        return op
+
+    def visit_call(self, op: Call) -> Call:
+        made = self.generic(op)
+        if made is not op and op.type.symbolic and op.op.decl is not None and self._is_stale(op.type):
+            from ..ops.registry import rebind
+
+            made = made.replace(type=made.op.decl.infer(rebind(made)))
+        return made
+
+    def _is_stale(self, type: Type) -> bool:
+        """Whether a type mentions a variable of several versions: which one is meant, only the operands know."""
+        mentioned = _Reads()
+
+        class Enter:
+            def visit(self, op: IRNode) -> None:
+                mentioned.visit(op) if isinstance(op, Expr) else op._visit_children(self)
+
+            define = visit_type = visit
+
+        type._visit_children(Enter())
+        return any(self._defined[v] > 1 for v in mentioned.found)
+
+    # Statements
+
+    def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
+        value = self.rewrite(op.value)
+        type = self._assigned_type(op.var, op.value, value)
+        var = self._version(op.var, "ssa", type)
+        return op.replace(value=value, var=var)
+
+    def _assigned_type(self, var: Var, source: Expr, value: Expr) -> Type:
+        """An alias has its source's type; a call whose type was inferred anew passes it on."""
+        own = self.rewrite_type(var.type)
+        if own.symbolic and isinstance(own, ShapedType) and type(value.type) is type(own) and own.memref is None:
+            if isinstance(value, Var) or (source.type is var.type or source.type == var.type):
+                return value.type
+        return own
+
+    def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
+        after = self._needed
+        needs = self._needs_inside(op, after) if any(isinstance(s, _COMPOUND) for s in op.stmts) else {}
+        made: list[Any] = []
+        last = len(op.stmts) - 1
+        for i, s in enumerate(op.stmts):
+            if i < last and isinstance(s, YieldStmt):
+                raise InternalError(f"YieldStmt at position {i} of a sequence of {last + 1} statements", s.span)
+            self._needed = needs.get(i, after)
+            made.append(self.rewrite(s))
+        self._needed = after
+        if all(a is b for a, b in zip(made, op.stmts)):
+            return op
+        return SeqStmts(NodeList(splice(made)), op.span)
+
+    def _needs_inside(self, op: SeqStmts, after: frozenset[Var]) -> dict[int, frozenset[Var]]:
+        """What is read after each compound statement of a sequence before being written again."""
+        live = set(after)
+        found: dict[int, frozenset[Var]] = {}
+        for i in range(len(op.stmts) - 1, -1, -1):
+            stmt = op.stmts[i]
+            if isinstance(stmt, _COMPOUND):
+                found[i] = frozenset(live)
+            flow = self._flows.of(stmt)
+            live -= flow.always
+            live |= flow.reads
+        return found
+
+    def visit_scope_stmt(self, op: ScopeStmt) -> Stmt:
+        """A region that becomes a function of its own keeps to itself what it is first to define."""
+        after = self._needed
+        if not isinstance(op, (RuntimeScopeStmt, SplitAivScopeStmt)):
+            self._needed = frozenset(v for v in after if v in self.vars)
+        made = self.generic(op)
+        self._needed = after
+        return made
+
+    def visit_if_stmt(self, op: IfStmt) -> Stmt:
+        after = self._needed
+        condition = self.rewrite(op.condition)
+        before = dict(self.vars)
+        then_body = self.rewrite(op.then_body)
+        then_vars, self.vars = self.vars, dict(before)
+        else_body = self.rewrite(op.else_body) if op.else_body is not None else None
+        else_vars, self.vars = self.vars, before
+        merged, partial = self._merge(op, then_vars, else_vars, after)
+        results = [self._version(v, "phi") for v in op.return_vars]
+        results += [self._phi(v, then_vars[v], else_vars[v]) for v in merged]
+        for var in partial:
+            self._partial[var] = op
+        if merged:
+            then_body = _yield_more(then_body, [then_vars[v] for v in merged], op)
+            else_body = _yield_more(else_body, [else_vars[v] for v in merged], op)
+        return op.replace(
+            condition=condition,
+            then_body=then_body,
+            else_body=else_body,
+            return_vars=_list_like(op.return_vars, results),
+        )
+
+    def _merge(
+        self, op: IfStmt, then_vars: dict[Var, Expr], else_vars: dict[Var, Expr], after: frozenset[Var]
+    ) -> tuple[list[Var], list[Var]]:
+        """Variables that need a phi, and those one branch leaves undefined."""
+        writes = self._flows.of(op).writes - set(op.return_vars)
+        merged, partial = [], []
+        for var in _by_name(writes):
+            here, there = then_vars.get(var), else_vars.get(var)
+            if var in self.vars:
+                if here is not there:
+                    merged.append(var)
+            elif here is not None and there is not None:
+                if var in after:
+                    merged.append(var)
+            elif here is not None or there is not None:
+                partial.append(var)
+        return merged, partial
+
+    def _phi(self, var: Var, here: Expr, there: Expr) -> Var:
+        made = Var(self._name(var, "phi"), here.type if here.type == there.type else var.type, var.span)
+        self.vars[var] = made
+        return made
+
+    def visit_for_stmt(self, op: ForStmt) -> Stmt:
+        bounds = {"start": self.rewrite(op.start), "stop": self.rewrite(op.stop), "step": self.rewrite(op.step)}
+        attrs = self.rewrite_mapping(op.attrs) if op.attrs else op.attrs
+        return self._loop(op, {**bounds, "attrs": attrs})
+
+    def visit_while_stmt(self, op: WhileStmt) -> Stmt:
+        return self._loop(op, {})
+
+    def _loop(self, op: ForStmt | WhileStmt, changes: dict[str, Any]) -> Stmt:
+        after = self._needed
+        own = {op.loop_var, *op.iter_args} if isinstance(op, ForStmt) else set(op.iter_args)
+        body_flow = self._flows.of(op.body)
+        writes = body_flow.writes - own
+        carried = [v for v in _by_name(writes) if v in self.vars]
+        escaping = [v for v in _by_name(writes) if v not in self.vars and v in after]
+        starts = [self.vars[v] for v in carried] + [self._start_of(v, op) for v in escaping]
+        carried += escaping
+        declared = [self._iter_arg(a) for a in op.iter_args]
+        added = [
+            IterArg(self._name(v, "iter"), self._carried_type(v, start), start, v.span)
+            for v, start in zip(carried, starts)
+        ]
+        results = [Var(self._name(v, "rv"), a.type, v.span) for v, a in zip(carried, added)]
+        outer = dict(self.vars)
+        self.vars.update(zip(op.iter_args, declared))
+        self.vars.update(zip(carried, added))
+        if isinstance(op, ForStmt):
+            changes["loop_var"] = self._version(op.loop_var, "idx")
+        else:
+            changes["condition"] = self.rewrite(op.condition)
+        self._needed = after | body_flow.reads
+        body = self.rewrite(op.body)
+        if carried:
+            body = _yield_more(body, [self.vars[v] for v in carried], op)
+        self._needed = after
+        left, self.vars = self.vars, outer
+        for var in writes:
+            if var not in outer and var in left:
+                self._partial[var] = op
+        returned = [self._version(v, "rv") for v in op.return_vars]
+        self.vars.update(zip(carried, results))
+        return op.replace(
+            iter_args=_list_like(op.iter_args, declared + added),
+            body=body,
+            return_vars=_list_like(op.return_vars, returned + results),
+            **changes,
+        )
+
+    def _iter_arg(self, arg: IterArg) -> IterArg:
+        init = self.rewrite(arg.init_value)
+        type = self.rewrite_type(arg.type)
+        if self._keeps(arg) and init is arg.init_value and type is arg.type:
+            return arg
+        name = arg.name_hint if self._keeps(arg) else self._name(arg, "iter")
+        return IterArg(name, type, init, arg.span)
+
+    def _carried_type(self, var: Var, start: Expr) -> Type:
+        own = self.rewrite_type(var.type)
+        return start.type if own.symbolic and type(start.type) is type(own) else own
+
+    def _start_of(self, var: Var, loop: Stmt) -> Expr:
+        """What a variable first assigned in ``loop`` holds before it: the Out parameter it writes back."""
+        type = self.rewrite_type(var.type)
+        for param in self._out_params:
+            if param.type == type:
+                return param
+        if isinstance(type, ScalarType) and var in self._flows.of(loop.body).always and _runs(loop):  # pyright: ignore
+            return scalar_const(0, type.dtype, var.span)
+        raise user_error(
+            ValueError,
+            f"'{var.name_hint}' is first assigned inside the loop and read after it",
+            var.span if var.span.is_valid() else loop.span,
+            f"give '{var.name_hint}' a value before the loop: the loop may run no iteration",
+        )
+
+
+_COMPOUND = (IfStmt, ForStmt, WhileStmt, ScopeStmt, SeqStmts)
+
+
+def _runs(loop: Stmt) -> bool:
+    """Whether a loop certainly runs once."""
+    if not isinstance(loop, ForStmt):
+        return False
+    start, stop, step = (const_value(e) for e in (loop.start, loop.stop, loop.step))
+    if start is None or stop is None or step is None:
+        return False
+    return start < stop if step > 0 else start > stop
+
+
+def _by_name(vars: Iterable[Var]) -> list[Var]:
+    return sorted(vars, key=lambda v: (v.name_hint, v.unique_id))
+
+
+def _list_like(old: NodeList, made: list[Any]) -> NodeList:
+    """``made`` as a field value; ``old`` itself when it holds the same objects."""
+    return old if len(old) == len(made) and all(a is b for a, b in zip(old, made)) else NodeList(made)
+
+
+def _yield_more(body: Stmt | None, values: list[Expr], owner: Stmt) -> Stmt:
+    """``body`` yielding ``values`` too, after what it yields already."""
+    if body is None:
+        return YieldStmt(values, owner.span)
+    if isinstance(body, YieldStmt):
+        return body.replace(values=NodeList((*body.values, *values)))
+    if isinstance(body, SeqStmts):
+        if body.stmts and _ends_in_yield(body.stmts[-1]):
+            return seq([*body.stmts[:-1], _yield_more(body.stmts[-1], values, owner)], body.span)
+        return seq([*body.stmts, YieldStmt(values, owner.span)], body.span)
+    if isinstance(body, ScopeStmt) and _ends_in_yield(body):
+        return body.replace(body=_yield_more(body.body, values, owner))
+    return seq([body, YieldStmt(values, owner.span)], body.span)
+
+
+def _ends_in_yield(stmt: Stmt) -> bool:
+    while True:
+        if isinstance(stmt, SeqStmts):
+            if not stmt.stmts:
+                return False
+            stmt = stmt.stmts[-1]
+        elif isinstance(stmt, ScopeStmt):
+            stmt = stmt.body
+        else:
+            return isinstance(stmt, YieldStmt)

@@ -1,0 +1,324 @@
+"""Rearrangement, sequences and sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..checks import dtypes, item_size, row_major, same_dtype, same_valid, scalar_of, valid_axis, vec
+from ..errors import PtoError
+from ..numerics import is_floating
+from ..runtime import Array, TileValue, elementwise, vector_cost
+from ..spec import Run, Site, declare
+
+_ANY = "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"
+
+
+def _transpose(site: Site) -> Run:
+    def run(src: TileValue, dst: TileValue) -> None:
+        rows, cols = src.valid
+        if dst.valid != (cols, rows):
+            raise PtoError(f"'pto.ttrans': {rows}x{cols} valid elements transpose to {cols}x{rows}, 'dst' has {dst.valid}")
+        dst.write(np.array(src.read()).T)
+
+    return run
+
+
+declare(
+    "ttrans",
+    "src ~tmp? -> dst",
+    pipe="V",
+    checks=(
+        vec("src", "tmp", "dst"),
+        same_dtype("dst", "src"),
+        item_size("src", bytes=(1, 2, 4)),
+        row_major("src"),
+    ),
+    bind=_transpose,
+    cost=vector_cost(4),
+    doc="dst[j, i] = src[i, j].",
+)
+
+
+def _sequence(site: Site) -> Run:
+    dtype = site.tile("dst").numpy
+    step = -1 if site.attrs["descending"] else 1
+
+    def run(start: int, dst: TileValue) -> None:
+        rows, cols = dst.valid
+        counted = int(start) + step * np.arange(rows * cols, dtype=np.int64)
+        dst.write(counted.astype(dtype).reshape(rows, cols))
+
+    return run
+
+
+def _several_columns(site: Site) -> None:
+    if site.tile("dst").cols == 1:
+        raise PtoError("'pto.tci': 'dst' must have more than one column")
+
+
+declare(
+    "tci",
+    "S:int ~tmp? -> dst",
+    pipe="V",
+    attrs="descending:bool=false",
+    checks=(
+        vec("tmp", "dst"),
+        dtypes("dst", "i16 i32 ui16 ui32"),
+        scalar_of("S", "dst"),
+        row_major("dst"),
+        _several_columns,
+    ),
+    bind=_sequence,
+    cost=vector_cost(),
+    doc="S, S+1, .. over the valid elements, row after row; S, S-1, .. when descending.",
+)
+
+
+def _concat(site: Site) -> Run:
+    def run(src0: TileValue, src1: TileValue, dst: TileValue) -> None:
+        left, right = src0.valid, src1.valid
+        if left[0] != right[0] or dst.valid != (left[0], left[1] + right[1]):
+            raise PtoError(f"'pto.tconcat': {left} and {right} valid elements do not give {dst.valid}")
+        dst.write(np.concatenate([src0.read(), src1.read()], axis=1))
+
+    return run
+
+
+declare(
+    "tconcat",
+    "src0 src1 -> dst",
+    pipe="V",
+    checks=(
+        vec("src0", "src1", "dst"),
+        same_dtype("dst", "src0", "src1"),
+        dtypes("dst", "i8 i16 i32 f16 bf16 f32"),
+        row_major("src0", "src1", "dst"),
+        valid_axis("src0", "src1", 0),
+        valid_axis("src0", "dst", 0),
+    ),
+    bind=_concat,
+    cost=vector_cost(),
+    doc="Columns of src0, then those of src1.",
+)
+
+
+def _triangle(site: Site) -> Run:
+    dtype = site.tile("dst").numpy
+    upper = site.attrs["upperOrLower"] == 1
+
+    def run(diagonal: int, dst: TileValue) -> None:
+        ones = np.ones(dst.valid, dtype)
+        dst.write(np.triu(ones, diagonal) if upper else np.tril(ones, diagonal))
+
+    return run
+
+
+declare(
+    "ttri",
+    "diagonal:int -> dst",
+    pipe="V",
+    attrs="upperOrLower:int=0",
+    checks=(vec("dst"), row_major("dst"), dtypes("dst", "i16 i32 ui16 ui32 f16 f32", _ANY)),
+    bind=_triangle,
+    cost=vector_cost(),
+    doc="1 on one side of a diagonal and on it, 0 on the other: below for upperOrLower 0, above for 1.",
+)
+
+
+def _buffer(tile: TileValue) -> Array:
+    """All elements of a plain tile's buffer, in order."""
+    return np.ascontiguousarray(tile.read_at(0, 0, tile.type.rows, tile.type.cols)).reshape(-1)
+
+
+def _in_buffer(site: Site, index: Array, limit: int) -> None:
+    bad = (index < 0) | (index >= limit)
+    if bad.any():
+        raise PtoError(
+            f"'pto.{site.spec.mnemonic}': index {int(index[bad][0])} is outside 'src', which has {limit} elements"
+        )
+
+
+def _gather(site: Site) -> Run:
+    def run(src: TileValue, indices: TileValue, dst: TileValue) -> None:
+        if indices.valid != dst.valid:
+            raise PtoError(f"'pto.tgather': {indices.valid} indices for {dst.valid} valid elements of 'dst'")
+        index = indices.read().astype(np.int64)
+        _in_buffer(site, index, src.type.rows * src.type.cols)
+        rows, cols = np.divmod(index, src.type.cols)
+        last = int(rows.max(initial=0)) + 1
+        dst.write(src.read_at(0, 0, last, src.type.cols)[rows, cols])
+
+    return run
+
+
+declare(
+    "tgather",
+    "src indices ~tmp? -> dst",
+    pipe="V",
+    checks=(
+        vec("src", "indices", "tmp", "dst"),
+        same_dtype("dst", "src"),
+        dtypes("dst", "i16 i32 ui16 ui32 f16 f32", "i8 i16 i32 ui16 ui32 f16 f32"),
+        dtypes("indices", "i32", "i16 i32"),
+        row_major("src", "indices", "dst"),
+        same_valid("dst", "indices"),
+    ),
+    bind=_gather,
+    cost=vector_cost(8),
+    doc="dst[i, j] = src at position indices[i, j] of its buffer, row after row.",
+)
+
+
+def _gather_bytes(site: Site) -> Run:
+    item = site.tile("src").item
+
+    def run(src: TileValue, offsets: TileValue, dst: TileValue) -> None:
+        if offsets.valid != dst.valid:
+            raise PtoError(f"'pto.tgatherb': {offsets.valid} offsets for {dst.valid} valid elements of 'dst'")
+        offset = offsets.read().astype(np.int64)
+        if (offset % item).any():
+            raise PtoError(f"'pto.tgatherb': offsets must be multiples of {item} bytes")
+        data = _buffer(src)
+        _in_buffer(site, offset // item, data.size)
+        dst.write(data[offset // item])
+
+    return run
+
+
+declare(
+    "tgatherb",
+    "src offsets -> dst",
+    pipe="V",
+    checks=(
+        vec("src", "offsets", "dst"),
+        same_dtype("dst", "src"),
+        item_size("dst", bytes=(1, 2, 4)),
+        dtypes("offsets", "i32 ui32"),
+        row_major("src", "offsets", "dst"),
+        same_valid("dst", "offsets"),
+    ),
+    bind=_gather_bytes,
+    cost=vector_cost(8),
+    doc="dst[i, j] = src at a byte offset into its buffer.",
+)
+
+
+def _pairs(values: Array, indices: Array) -> Array:
+    """Value and index pairs of 8 bytes each, as ``values``' elements: the value, zeros up to 4 bytes, the index."""
+    width = 8 // values.dtype.itemsize
+    packed = np.zeros((*values.shape, width), values.dtype)
+    packed[..., 0] = values
+    packed[..., width // 2 :] = np.ascontiguousarray(indices.astype(np.uint32)[..., None]).view(values.dtype)
+    return packed.reshape(*values.shape[:-1], -1)
+
+
+def _descending(values: Array) -> Array:
+    """Order of values from largest to smallest along the last axis, equal ones as they stand."""
+    return np.argsort(-values.astype(np.float64), axis=-1, kind="stable")
+
+
+def _sort32(site: Site) -> Run:
+    factor = 8 // site.tile("src").item
+
+    def run(src: TileValue, idx: TileValue, dst: TileValue) -> None:
+        rows, cols = src.valid
+        if dst.type.rows < rows or dst.type.cols < cols * factor:
+            raise PtoError(f"'pto.tsort32': 'dst' must hold {cols * factor} elements a row for {cols} pairs")
+        values = src.read()
+        indices = np.broadcast_to(idx.read_at(0, 0, 1 if idx.valid[0] == 1 else rows, cols), (rows, cols))
+        out = np.empty((rows, cols * factor), values.dtype)
+        for start in range(0, cols, 32):
+            block, labels = values[:, start : start + 32], indices[:, start : start + 32]
+            order = _descending(block)
+            sorted_pairs = _pairs(np.take_along_axis(block, order, 1), np.take_along_axis(labels, order, 1))
+            out[:, start * factor : start * factor + sorted_pairs.shape[1]] = sorted_pairs
+        dst.write_at(0, 0, out)
+
+    return run
+
+
+def _whole_blocks(site: Site) -> None:
+    cols = site.tile("src").v_col
+    if cols is not None and cols % 32 and not site.has("tmp"):
+        raise PtoError(f"'pto.tsort32': {cols} columns are not whole blocks of 32; pass a tmp tile")
+
+
+declare(
+    "tsort32",
+    "src idx ~tmp? -> dst",
+    pipe="V",
+    checks=(
+        vec("src", "idx", "tmp", "dst"),
+        same_dtype("dst", "src"),
+        dtypes("src", "f16 f32"),
+        dtypes("idx", "ui32"),
+        row_major("src", "idx", "dst"),
+        _whole_blocks,
+    ),
+    bind=_sort32,
+    cost=vector_cost(4, of="src"),
+    doc="Blocks of 32 columns sorted from largest to smallest, as pairs of value and index, 8 bytes each.",
+)
+
+
+def _merge(site: Site) -> Run:
+    item = site.tile("src").item
+    factor = 8 // item
+
+    def run(src: TileValue, length: int, dst: TileValue) -> None:
+        cols = src.valid[1]
+        if length % 64 or length <= 0 or cols % (4 * length):
+            raise PtoError(f"'pto.tmrgsort': {cols} columns are not groups of four blocks of {length}, a multiple of 64")
+        pairs = src.read().reshape(-1, 4 * length // factor, factor)
+        order = _descending(pairs[..., 0])
+        dst.write_at(0, 0, np.take_along_axis(pairs, order[..., None], 1).reshape(1, cols))
+
+    return run
+
+
+def _one_row(site: Site) -> None:
+    for name in ("src", "dst"):
+        if site.tile(name).rows != 1:
+            raise PtoError(f"'pto.tmrgsort': '{name}' must have one row")
+
+
+declare(
+    "tmrgsort",
+    "src blockLen:int -> dst",
+    pipe="V",
+    checks=(vec("src", "dst"), same_dtype("dst", "src"), dtypes("src", "f16 f32"), row_major("src", "dst"), _one_row),
+    bind=_merge,
+    cost=vector_cost(4),
+    doc="Groups of four sorted blocks of pairs merged, largest first; blockLen counts elements.",
+)
+
+
+def _power(base: Array, exponent: Any) -> Array:
+    if is_floating(base.dtype):
+        power = np.asarray(exponent).astype(np.float32)
+        return np.power(base.astype(np.float32), power).astype(base.dtype)
+    return np.power(base, np.maximum(exponent, 0)).astype(base.dtype)
+
+
+for _name, _operands, _others in (
+    ("tpow", "base exp ~tmp? -> dst", ("base", "exp")),
+    ("tpows", "src scalar:scalar ~tmp? -> dst", ("src",)),
+):
+    declare(
+        _name,
+        _operands,
+        pipe="V",
+        attrs="precisionType:pow_precision=default",
+        checks=(
+            vec(*_others, "dst"),
+            same_dtype("dst", *_others),
+            dtypes("dst", "f16 f32"),
+            row_major(*_others, "dst"),
+            same_valid("dst", *_others),
+        )
+        + ((scalar_of("scalar", "src"),) if _name == "tpows" else ()),
+        bind=elementwise(_power),
+        cost=vector_cost(8),
+    )

@@ -1,0 +1,13 @@
+"""Import-compatibility names of the public API; nothing is implemented here."""
+
+from __future__ import annotations
+
+from ..dtypes import *
+from ..dtypes import DataType
+from ..errors import InternalError
+from ..logging import LogLevel, _clear_thread_log_level, _set_thread_log_level, get_log_level, set_log_level
+
+__all__ = [
+    "DataType", "InternalError", "LogLevel", "_clear_thread_log_level", "_set_thread_log_level", "get_log_level",
+    "set_log_level",
+]  # fmt: skip

@@ -1,0 +1,152 @@
+"""Arrays in and out: numpy arrays, torch tensors, anything with the array protocol, checked against parameter types."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DataType
+from ..errors import user_error
+from ..ir.expr import ConstInt, Expr, Var
+from ..ir.types import ScalarType, TensorType
+
+
+class ArrayArg:
+    """One array argument: the memory kernels work on, and the caller's object it stands for."""
+
+    __slots__ = ("given", "array", "_copied", "_source")
+
+    def __init__(self, given: Any, array: np.ndarray) -> None:
+        self.given = given
+        self._copied = not array.flags.c_contiguous
+        self.array = np.ascontiguousarray(array) if self._copied else array
+        self._source = array
+
+    def write_back(self) -> None:
+        """After a run, bring results to the caller's memory when kernels worked on a contiguous copy."""
+        if self._copied:
+            self._source[...] = self.array
+
+
+def is_torch(value: Any) -> bool:
+    """Whether ``value`` is a torch tensor; torch is never imported for the question."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def as_numpy(value: Any) -> np.ndarray:
+    """A numpy array over the memory of ``value``. Raises TypeError for anything that is no CPU array."""
+    if isinstance(value, np.ndarray):
+        return value
+    if is_torch(value):
+        return _torch_memory(value)
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    if hasattr(value, "__array_interface__"):
+        return np.asarray(value)
+    raise TypeError(f"expected an array, got {type(value).__name__}")
+
+
+def _torch_memory(tensor: Any) -> np.ndarray:
+    torch = sys.modules["torch"]
+    tensor = tensor.detach()
+    if tensor.device.type != "cpu":
+        raise TypeError(f"expected a CPU tensor, got one on {tensor.device}: call .cpu() first")
+    if tensor.dtype is torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(DataType.BF16.numpy)
+    return tensor.numpy()
+
+
+def like_caller(array: np.ndarray, torch_like: bool) -> Any:
+    """A result the program made, as a torch tensor when the caller works with torch."""
+    if not torch_like:
+        return array
+    torch = sys.modules["torch"]
+    if array.dtype == DataType.BF16.numpy:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
+    """Check an array against tensor parameter ``param``; symbolic dimensions take their values in ``dims``.
+
+    Raises TypeError for something that is no array or has another dtype, ValueError for another shape.
+    """
+    type = param.type
+    assert isinstance(type, TensorType)
+    try:
+        array = as_numpy(value)
+    except TypeError as error:
+        raise user_error(TypeError, f"argument {param.name_hint!r}: {error}", param.span) from None
+    expected = type.dtype.numpy
+    if array.dtype != expected:
+        raise user_error(
+            TypeError,
+            f"argument {param.name_hint!r} must be an array of {expected.name}, got {array.dtype.name}",
+            param.span,
+            hint=f"the parameter is pl.{type.dtype.name}: convert with .astype({expected.name!r})",
+        )
+    shape = [_extent(d, n, dims) for d, n in zip(type.shape, array.shape)]
+    if len(type.shape) != array.ndim or list(array.shape) != shape:
+        wanted = ", ".join(str(_shown(d, dims)) for d in type.shape)
+        raise user_error(
+            ValueError,
+            f"argument {param.name_hint!r} must have shape [{wanted}], got {list(array.shape)}",
+            param.span,
+        )
+    return ArrayArg(value, array)
+
+
+def _extent(dim: Expr, actual: int, dims: dict[Var, int]) -> int | None:
+    """What a dimension must be: a constant, or the value its symbol has or now gets."""
+    if isinstance(dim, Var) and dim not in dims:
+        dims[dim] = actual
+    return evaluate_dim(dim, dims)
+
+
+def _shown(dim: Expr, dims: Mapping[Var, int]) -> Any:
+    value = evaluate_dim(dim, dims)
+    return value if value is not None else getattr(dim, "name_hint", dim)
+
+
+def evaluate_dim(dim: Expr, dims: Mapping[Var, int]) -> int | None:
+    """The value of a dimension expression, or None while it mentions a symbol without a value."""
+    if isinstance(dim, ConstInt):
+        return dim.value
+    if isinstance(dim, Var):
+        return dims.get(dim)
+    from .host import Host
+
+    try:
+        return int(Host.scalar(dim, dims))
+    except KeyError:
+        return None
+
+
+def bind_scalar(param: Var, value: Any) -> int | float | bool:
+    """Check a number against scalar parameter ``param``. Raises TypeError, or ValueError when it does not fit."""
+    type = param.type
+    assert isinstance(type, ScalarType)
+    dtype = type.dtype
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    kinds = (bool, int, float, np.generic) if dtype.is_float() else (bool, int, np.integer, np.bool_)
+    if not isinstance(value, kinds):
+        what = "a number" if dtype.is_float() else "an integer"
+        shown = type_name(value)
+        raise user_error(TypeError, f"argument {param.name_hint!r} must be {what}, got {shown}", param.span)
+    if dtype.is_float():
+        return float(value)
+    low, high = (0, 1) if dtype is DataType.BOOL else dtype.int_range()
+    if not low <= int(value) <= high:
+        raise user_error(
+            ValueError, f"argument {param.name_hint!r} must fit {dtype}: {low} to {high}, got {value}", param.span
+        )
+    return int(value)
+
+
+def type_name(value: object) -> str:
+    return type(value).__name__

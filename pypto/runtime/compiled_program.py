@@ -1,0 +1,208 @@
+"""A compiled program: its PTO, its files, and running it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..backend.target import Target
+from ..errors import user_error
+from ..ir.enums import ParamDirection
+from ..ir.expr import Var
+from ..ir.program import Function, Program, is_incore_type, summarize
+from ..ir.types import ScalarType, TensorType
+
+if TYPE_CHECKING:
+    from ..simulator import SimKernel, SimReport
+
+_LANE_OPS = ("tile.get_block_idx", "tile.get_block_num", "tile.get_subblock_idx")
+
+
+@dataclass
+class Artifacts:
+    """What compilation made: PTO text by kernel, programs after each pass, times in seconds by stage."""
+
+    pto: dict[str, str]
+    passes: list[tuple[str, Program]] = field(default_factory=list)
+    times: dict[str, float] = field(default_factory=dict)
+
+
+class CompiledProgram:
+    """A program ready to run. Call it with the entry function's arguments; ``Out`` arrays are filled in place.
+
+    - ``pto``: PTO text by kernel name; ``cpp``: C++ by kernel name when PTOAS ran.
+    - ``output_dir``: the folder with ``passes_dump/``, ``ptoas/``, ``report/``; written when first asked for.
+    - ``reports``: a `pypto.simulator.SimReport` for each kernel launch of the last run.
+    """
+
+    def __init__(
+        self, source: Program, lowered: Program, artifacts: Artifacts, target: Target, output_dir: Path | None
+    ) -> None:
+        self.program, self.lowered, self.target = source, lowered, target
+        self.pto: Mapping[str, str] = artifacts.pto
+        self.cpp: dict[str, str] = {}
+        self.times = artifacts.times
+        self.reports: list[tuple[str, SimReport]] = []
+        self._passes = artifacts.passes
+        self._chosen_dir = output_dir
+        self._written: Path | None = None
+        self._simulated: dict[str, SimKernel] = {}
+
+    # What it is
+
+    @property
+    def platform(self) -> str:
+        """Where a call runs: the simulator of the target."""
+        return self.target.sim_platform
+
+    @property
+    def entry(self) -> Function:
+        """The function a call runs: the one host function that no other calls, or the only kernel.
+
+        Raises ValueError when there is no such one function.
+        """
+        functions = list(self.lowered.functions.values())
+        called = set().union(*(summarize(f).callees for f in functions))
+        roots = [f for f in functions if not is_incore_type(f.func_type) and f.name not in called]
+        roots = roots or [f for f in functions if f.name not in called]
+        if len(roots) != 1:
+            names = ", ".join(f.name for f in roots) or "none"
+            raise ValueError(f"a program is called through one entry function, this one has: {names}. "
+                             f"Call a kernel through .kernel(name)")  # fmt: skip
+        return roots[0]
+
+    @property
+    def param_names(self) -> list[str]:
+        """Names of the entry function's parameters, as written."""
+        return [_written_name(p) for p in self.entry.params]
+
+    @property
+    def output_indices(self) -> list[int]:
+        """Which parameters of the entry function a call writes."""
+        return [i for i, d in enumerate(self.entry.param_directions) if d is not ParamDirection.In]
+
+    @property
+    def has_return(self) -> bool:
+        return bool(self.entry.return_types)
+
+    # Files
+
+    @property
+    def output_dir(self) -> Path:
+        """The folder with everything compilation made. Written once, on first use."""
+        if self._written is None:
+            from .files import write_files
+
+            self._written = write_files(self, self._chosen_dir, self._passes)
+        return self._written
+
+    # Running
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the entry function on arrays and numbers; what it returns.
+
+        Raises TypeError or ValueError for arguments of another count, shape or dtype, naming the parameter.
+        """
+        return self._run(self.entry, args)
+
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """One function of the program, callable on its own. Raises KeyError for an unknown name."""
+        function = self.lowered.get_function(name)
+        if function is None:
+            known = ", ".join(f.name for f in self.lowered.functions.values())
+            raise KeyError(f"no function {name!r}; there are {known}")
+        return lambda *args: self._run(function, args)
+
+    def _run(self, function: Function, args: Sequence[Any]) -> Any:
+        from .arrays import ArrayArg, bind_array, bind_scalar, is_torch, like_caller
+        from .host import Host
+
+        if len(args) != len(function.params):
+            names = ", ".join(_written_name(p) for p in function.params)
+            count = f"{len(function.params)} argument{'s' if len(function.params) != 1 else ''}"
+            raise user_error(TypeError, f"{function.name} takes {count} ({names}), got {len(args)}", function.span)
+        dims: dict[Var, int] = {}
+        bound: list[Any] = []
+        for param, value in zip(function.params, args):
+            is_tensor = isinstance(param.type, TensorType)
+            bound.append(bind_array(param, value, dims) if is_tensor else bind_scalar(param, value))
+            if isinstance(param.type, ScalarType) and param.type.dtype.is_int():
+                dims[param] = bound[-1]
+        self.reports = []
+        values = [b.array if isinstance(b, ArrayArg) else b for b in bound]
+        functions = {f.name: f for f in self.lowered.functions.values()}
+        if is_incore_type(function.func_type):
+            results = self._launch(function, values)
+        else:
+            results = Host(functions, self._launch, dims).run(function, values)
+        for b in bound:
+            if isinstance(b, ArrayArg):
+                b.write_back()
+        given = {id(b.array): b.given for b in bound if isinstance(b, ArrayArg)}
+        torch_like = any(is_torch(a) for a in args)
+        made = [given[id(r)] if id(r) in given else like_caller(r, torch_like) if hasattr(r, "shape") else r
+                for r in results]  # fmt: skip
+        return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+    def _launch(self, function: Function, values: Sequence[Any]) -> list[Any]:
+        """Run a called function: a kernel from its PTO text, a host function in a frame of its own."""
+        from .arrays import ArrayArg, bind_array
+        from .host import Host
+        from .returns import returned_params
+
+        dims: dict[Var, int] = {}
+        tensors = [bind_array(p, v, dims) if isinstance(p.type, TensorType) else None
+                   for p, v in zip(function.params, values)]  # fmt: skip
+        if not is_incore_type(function.func_type):
+            functions = {f.name: f for f in self.lowered.functions.values()}
+            return Host(functions, self._launch, dims).run(function, values)
+        arrays = [t.array for t in tensors if isinstance(t, ArrayArg)]
+        scalars = [v for p, v in zip(function.params, values) if isinstance(p.type, ScalarType)]
+        kernel = self._kernel(function.name)
+        report = kernel.run([*arrays, *scalars, *self._extra_args(function, dims)])
+        self.reports.append((function.name, report))
+        for t in tensors:
+            if t is not None:
+                t.write_back()
+        return [values[i] for i in returned_params(function)]
+
+    def _extra_args(self, function: Function, dims: Mapping[Var, int]) -> list[int]:
+        from ..codegen.kernel import dynamic_dims
+
+        lanes = {"tile.get_block_idx": 0, "tile.get_block_num": 1, "tile.get_subblock_idx": 0}
+        used = summarize(function).ops
+        return [*(dims[d] for d in dynamic_dims(function)), *(lanes[op] for op in _LANE_OPS if op in used)]
+
+    def _kernel(self, name: str) -> SimKernel:
+        found = self._simulated.get(name)
+        if found is None:
+            from ..simulator import load
+
+            start = time.perf_counter()
+            found = self._simulated[name] = load(self.pto[name], self.target.name, filename=f"{name}.pto").kernels[name]
+            self.times["load"] = self.times.get("load", 0.0) + time.perf_counter() - start
+        return found
+
+    def memory_use(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """For each kernel and memory, bytes used and bytes a kernel may use."""
+        from .files import memory_use
+
+        return {f.name: memory_use(f, self.target) for f in self.lowered.functions.values()
+                if is_incore_type(f.func_type)}  # fmt: skip
+
+    def instruction_count(self) -> int:
+        """PTO instructions (``pto.t..``) in the text of all kernels."""
+        return sum(len(re.findall(r"^\s*pto\.t\w+", text, re.MULTILINE)) for text in self.pto.values())
+
+    def __repr__(self) -> str:
+        return f"CompiledProgram({self.program.name!r}, kernels={sorted(self.pto)}, target={self.target.name})"
+
+
+def _written_name(param: Var) -> str:
+    return re.sub(r"__ssa_v\d+$", "", param.name_hint)
+
+

@@ -1,0 +1,152 @@
+"""`compile`: from a kernel to a `CompiledProgram`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ..backend import BackendType, get_target
+from ..backend.target import Target
+from ..errors import user_error
+from ..ir.enums import FunctionType
+from ..ir.expr import Call
+from ..ir.program import Function, Program, is_incore_type, summarize
+from ..ir.stmt import InCoreScopeStmt, ScopeStmt
+from ..ir.visitor import Visitor
+from ..ops.registry import get_decl
+from .compiled_program import Artifacts, CompiledProgram
+
+
+def compile(
+    kernel: Function | Program,
+    *,
+    target: str | BackendType | Target = "Ascend910B",
+    output_dir: str | Path | None = None,
+    dump_passes: bool = True,
+    skip_ptoas: bool = False,
+    emit_source_loc: bool = True,
+    verification_level: Any = None,
+) -> CompiledProgram:
+    """Compile an ``@pl.function``, a ``@pl.program`` or IR.
+
+    ``target`` names the chip (``"Ascend910B"``, ``"Ascend950"`` and their aliases). ``output_dir`` is written at
+    once when given, else ``<name>_<time>`` under ``PYPTO_PROG_BUILD_DIR`` or ``build_output`` when first asked for.
+    ``dump_passes`` keeps the program after each pass for ``passes_dump/``. With PTOAS (>= 0.61) on the machine and
+    not ``skip_ptoas``, kernels are also assembled to C++. ``emit_source_loc`` puts the user's lines into the PTO.
+
+    Raises the user's error at the user's line for a wrong kernel, TypeError for anything that is no kernel, and
+    `pypto.toolchain.PtoasError` when PTOAS rejects a kernel.
+    """
+    chosen = as_target(target)
+    source = as_program(kernel)
+    artifacts = Artifacts({})
+    lowered = _lower(prepare(source), artifacts, dump_passes, verification_level, chosen)
+    start = time.perf_counter()
+    from ..codegen import generate_pto
+
+    artifacts.pto.update(generate_pto(lowered, chosen, emit_source_loc))
+    artifacts.times["codegen"] = time.perf_counter() - start
+    compiled = CompiledProgram(source, lowered, artifacts, chosen, Path(output_dir) if output_dir else None)
+    if output_dir is not None:
+        compiled.output_dir  # noqa: B018
+    if not skip_ptoas:
+        _assemble(compiled)
+    return compiled
+
+
+def as_target(target: str | BackendType | Target) -> Target:
+    """The target a caller names. Raises ValueError for an unknown name."""
+    if isinstance(target, BackendType):
+        return target.target
+    return target if isinstance(target, Target) else get_target(target)
+
+
+def as_program(kernel: Any) -> Program:
+    """A function as a program of its own. Raises TypeError for anything but a function or program."""
+    if isinstance(kernel, Program):
+        return kernel
+    if isinstance(kernel, Function):
+        return Program([kernel], kernel.name, kernel.span)
+    raise TypeError(
+        f"compile takes a function under @pl.function, a class under @pl.program, or IR, not {type(kernel).__name__}"
+    )
+
+
+def prepare(program: Program) -> Program:
+    """Functions that are written at tile level without a scope become kernels; misplaced tensor work is refused."""
+    return program.map_functions(_as_kernel)
+
+
+def _as_kernel(function: Function) -> Function:
+    if function.func_type is not FunctionType.Opaque:
+        if not is_incore_type(function.func_type):
+            _Misplaced(function).visit(function)
+        return function
+    found = summarize(function)
+    if not any(issubclass(k, ScopeStmt) for k in found.kinds) and any(op.startswith("tile.") for op in found.ops):
+        return Function(
+            function.name, function.directed_params(), function.return_types, function.body, function.span,
+            FunctionType.InCore, attrs=function.attrs,
+        )  # fmt: skip
+    _Misplaced(function).visit(function)
+    return function
+
+
+class _Misplaced(Visitor):
+    """Refuses operators that compute on tensors outside a region that runs on a core."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def visit_in_core_scope_stmt(self, op: InCoreScopeStmt) -> None:
+        """What is inside runs on a core."""
+
+    def visit_call(self, op: Call) -> None:
+        self.generic(op)
+        decl = op.op.decl
+        if decl is not None and computes(op.op.name):
+            short = op.op.name.split(".", 1)[1]
+            raise user_error(
+                ValueError,
+                f"{op.op.name} computes on tensors, but is outside any InCore scope of {self.function.name!r}",
+                op.span,
+                hint=f"put pl.{short}(...) inside `with pl.at(level=pl.Level.CORE_GROUP):`",
+            )
+
+
+def computes(name: str) -> bool:
+    """Whether an operator needs a core: every tile operator, and tensor operators that a tile operator stands for."""
+    if name.startswith("tile."):
+        return True
+    decl = get_decl(name)
+    return name.startswith("tensor.") and getattr(decl, "tile_form", None) is not None
+
+
+def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, target: Target) -> Program:
+    from ..passes import PassContext, PassPipeline
+    from ..passes.pipeline import default_passes
+
+    last = time.perf_counter()
+
+    def note(name: str, made: Program) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        artifacts.times[name] = artifacts.times.get(name, 0.0) + now - last
+        if dump:
+            artifacts.passes.append((name, made))
+        last = time.perf_counter()
+
+    with PassContext([], verification_level=level, target=target):
+        return PassPipeline(default_passes()).run(program, note)
+
+
+def _assemble(compiled: CompiledProgram) -> None:
+    """C++ for every kernel, when PTOAS is on the machine."""
+    from ..toolchain import find_ptoas
+
+    ptoas = find_ptoas()
+    if ptoas is None:
+        return
+    paths = ptoas.assemble(compiled.pto, compiled.output_dir / "ptoas", compiled.target.pto_arch)
+    compiled.cpp.update({name: path.read_text(encoding="utf-8") for name, path in paths.items()})

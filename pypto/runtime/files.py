@@ -1,0 +1,85 @@
+"""The folder a compilation leaves behind, and the memory report in it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..backend.target import Target
+from ..ir.expr import ConstInt, Var
+from ..ir.node import IRNode
+from ..ir.program import Function, Program
+from ..ir.types import TileType, Type
+from ..ir.visitor import Visitor
+
+if TYPE_CHECKING:
+    from .compiled_program import CompiledProgram
+
+
+def default_output_dir(name: str) -> Path:
+    """``<PYPTO_PROG_BUILD_DIR or build_output>/<name>_<time>``, not existing yet."""
+    base = Path(os.environ.get("PYPTO_PROG_BUILD_DIR", "build_output"))
+    stem = f"{name or 'program'}_{time.strftime('%Y%m%d_%H%M%S')}"
+    path, n = base / stem, 1
+    while path.exists():
+        path, n = base / f"{stem}_{n}", n + 1
+    return path
+
+
+def write_files(compiled: CompiledProgram, chosen: Path | None, passes: Sequence[tuple[str, Program]]) -> Path:
+    """Write ``passes_dump/``, ``ptoas/`` and ``report/``; the folder."""
+    root = chosen or default_output_dir(compiled.program.name)
+    for folder in ("ptoas", "report"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    for name, text in compiled.pto.items():
+        (root / "ptoas" / f"{name}.pto").write_text(text, encoding="utf-8")
+    if passes:
+        from ..ir.printer import python_print
+
+        (root / "passes_dump").mkdir(exist_ok=True)
+        for number, (name, program) in enumerate(passes):
+            path = root / "passes_dump" / f"{number:02d}_after_{name}.py"
+            path.write_text(python_print(program), encoding="utf-8")
+    (root / "report" / "compile.txt").write_text(_report(compiled), encoding="utf-8")
+    return root
+
+
+def _report(compiled: CompiledProgram) -> str:
+    lines = [f"target {compiled.target.name}", "", "stage, milliseconds"]
+    lines += [f"  {stage:<32}{seconds * 1e3:9.3f}" for stage, seconds in compiled.times.items()]
+    lines += ["", "kernel, memory, bytes used of bytes available"]
+    for kernel, spaces in compiled.memory_use().items():
+        lines += [f"  {kernel:<32}{space:<8}{used:>9} of {available}" for space, (used, available) in spaces.items()]
+    return "\n".join(lines) + "\n"
+
+
+class _Extent(Visitor):
+    """Highest byte in use of each memory."""
+
+    def __init__(self) -> None:
+        self.top: dict[str, int] = {}
+        self._seen: set[int] = set()
+
+    def visit_type(self, type: Type) -> None:
+        if not isinstance(type, TileType) or type.memref is None or type.memory_space is None or id(type) in self._seen:
+            return
+        self._seen.add(id(type))
+        if isinstance(type.memref.byte_offset, ConstInt):
+            end = type.memref.byte_offset.value + type.memref.size
+            self.top[type.memory_space.name] = max(end, self.top.get(type.memory_space.name, 0))
+
+    def define(self, var: IRNode) -> None:
+        super().define(var)
+        if isinstance(var, Var):
+            self.visit_type(var.type)
+
+
+def memory_use(function: Function, target: Target) -> dict[str, tuple[int, int]]:
+    """Bytes used and available of each memory a lowered kernel uses."""
+    found = _Extent()
+    found.visit(function)
+    by_name = {space.name: memory.usable for space, memory in target.memories.items()}
+    return {name: (used, by_name[name]) for name, used in sorted(found.top.items())}

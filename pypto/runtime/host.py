@@ -1,0 +1,250 @@
+"""Runs the host side of a program: control flow, scalars, tensors in memory, and launches of kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InternalError, user_error
+from ..ir import expr as E
+from ..ir.expr import BinaryExpr, Call, Cast, Expr, GlobalVar, MakeTuple, TupleGetItemExpr, UnaryExpr, Var
+from ..ir.program import Function
+from ..ir.stmt import (
+    AssignStmt,
+    EvalStmt,
+    ForStmt,
+    IfStmt,
+    ReturnStmt,
+    RuntimeScopeStmt,
+    SeqStmts,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+)  # fmt: skip
+from ..ir.types import TensorType
+from ..ops.registry import Bound, rebind
+
+Launch = Callable[[Function, Sequence[Any]], list[Any]]
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    E.Add: lambda a, b: a + b, E.Sub: lambda a, b: a - b, E.Mul: lambda a, b: a * b,
+    E.FloorDiv: lambda a, b: a // b, E.FloorMod: lambda a, b: a % b, E.FloatDiv: lambda a, b: a / b,
+    E.Min: min, E.Max: max, E.Pow: lambda a, b: a**b, E.Eq: lambda a, b: a == b, E.Ne: lambda a, b: a != b,
+    E.Lt: lambda a, b: a < b, E.Le: lambda a, b: a <= b, E.Gt: lambda a, b: a > b, E.Ge: lambda a, b: a >= b,
+    E.And: lambda a, b: a and b, E.Or: lambda a, b: a or b, E.Xor: lambda a, b: bool(a) != bool(b),
+    E.BitAnd: lambda a, b: a & b, E.BitOr: lambda a, b: a | b, E.BitXor: lambda a, b: a ^ b,
+    E.BitShiftLeft: lambda a, b: a << b, E.BitShiftRight: lambda a, b: a >> b,
+}  # fmt: skip
+_UNARY: dict[type, Callable[[Any], Any]] = {
+    E.Abs: abs, E.Neg: lambda a: -a, E.Not: lambda a: not a, E.BitNot: lambda a: ~a,
+}  # fmt: skip
+
+
+class Host:
+    """One run of a program's host function. ``launch(function, arguments)`` runs a called function."""
+
+    def __init__(self, functions: Mapping[str, Function], launch: Launch, dims: Mapping[Var, int]) -> None:
+        self.functions, self.launch = functions, launch
+        self.env: dict[Var, Any] = dict(dims)
+
+    def run(self, function: Function, args: Sequence[Any]) -> list[Any]:
+        """Run ``function``; its returned values."""
+        self.env.update(zip(function.params, args))
+        return self._block(function.body) or []
+
+    @staticmethod
+    def scalar(expr: Expr, env: Mapping[Var, Any]) -> Any:
+        """The value of a scalar expression; KeyError when a variable has none."""
+        if isinstance(expr, Var):
+            return env[expr]
+        if isinstance(expr, BinaryExpr):
+            return _wrapped(_BINARY[type(expr)](Host.scalar(expr.left, env), Host.scalar(expr.right, env)), expr)
+        if isinstance(expr, Cast):
+            value = Host.scalar(expr.operand, env)
+            return _wrapped(value if expr.dtype.is_float() else math.trunc(value), expr)
+        if isinstance(expr, UnaryExpr):
+            return _wrapped(_UNARY[type(expr)](Host.scalar(expr.operand, env)), expr)
+        return expr.value  # pyright: ignore[reportAttributeAccessIssue]
+
+    # Statements: a block returns what it returned or yielded, None when it ran to its end.
+
+    def _block(self, stmt: Stmt | None) -> list[Any] | None:
+        if stmt is None:
+            return None
+        handler = _HANDLERS.get(type(stmt))
+        if handler is None:
+            raise InternalError(f"the host cannot run a {type(stmt).__name__}", stmt.span)
+        return handler(self, stmt)
+
+    def _seq(self, stmt: SeqStmts) -> list[Any] | None:
+        for s in stmt.stmts:
+            done = self._block(s)
+            if done is not None:
+                return done
+        return None
+
+    def _assign(self, stmt: AssignStmt) -> None:
+        self.env[stmt.var] = self._value(stmt.value)
+
+    def _eval(self, stmt: EvalStmt) -> None:
+        self._value(stmt.expr)
+
+    def _leave(self, stmt: ReturnStmt | YieldStmt) -> list[Any]:
+        return [self._value(v) for v in stmt.values]
+
+    def _scope(self, stmt: RuntimeScopeStmt) -> list[Any] | None:
+        return self._block(stmt.body)
+
+    def _if(self, stmt: IfStmt) -> list[Any] | None:
+        taken = stmt.then_body if self._value(stmt.condition) else stmt.else_body
+        done = self._block(taken)
+        if not stmt.return_vars:
+            return done
+        self.env.update(zip(stmt.return_vars, done or []))
+        return None
+
+    def _for(self, stmt: ForStmt) -> list[Any] | None:
+        start, stop, step = (self._value(e) for e in (stmt.start, stmt.stop, stmt.step))
+        if step == 0:
+            raise user_error(ValueError, "a loop's step is 0", stmt.span)
+        carried = [self._value(a.init_value) for a in stmt.iter_args]
+        for i in range(start, stop, step):
+            self.env[stmt.loop_var] = i
+            self.env.update(zip(stmt.iter_args, carried))
+            done = self._block(stmt.body)
+            if done is not None and not stmt.iter_args:
+                return done
+            carried = done if done is not None else carried
+        self.env.update(zip(stmt.return_vars, carried))
+        return None
+
+    def _while(self, stmt: WhileStmt) -> list[Any] | None:
+        carried = [self._value(a.init_value) for a in stmt.iter_args]
+        while True:
+            self.env.update(zip(stmt.iter_args, carried))
+            if not self._value(stmt.condition):
+                break
+            done = self._block(stmt.body)
+            if done is not None and not stmt.iter_args:
+                return done
+            carried = done if done is not None else carried
+        self.env.update(zip(stmt.return_vars, carried))
+        return None
+
+    # Values
+
+    def _value(self, expr: Expr) -> Any:
+        if isinstance(expr, Call):
+            return self._call(expr)
+        if isinstance(expr, MakeTuple):
+            return tuple(self._value(e) for e in expr.elements)
+        if isinstance(expr, TupleGetItemExpr):
+            return self._value(expr.tuple)[expr.index]
+        return Host.scalar(expr, self.env)
+
+    def _call(self, call: Call) -> Any:
+        if isinstance(call.op, GlobalVar):
+            results = self.launch(self.functions[call.op.name], [self._value(a) for a in call.args])
+            return results[0] if len(results) == 1 else tuple(results)
+        handler = _OPS.get(call.op.name)
+        if handler is None:
+            raise user_error(
+                ValueError,
+                f"{call.op.name} runs on a core, not on the host",
+                call.span,
+                hint="put it inside `with pl.at(level=pl.Level.CORE_GROUP):`",
+            )
+        return handler(self, rebind(call), call)
+
+    def _dims(self, bound: Bound, name: str) -> list[int]:
+        return [int(self._value(d)) for d in bound.dims(name)]
+
+
+def _wrapped(value: Any, expr: Expr) -> Any:
+    """``value`` in the two's complement range of an integer dtype."""
+    dtype = expr.dtype
+    if dtype.is_float() or dtype.bits == 1 or isinstance(value, float):
+        return value
+    low, high = dtype.int_range()
+    value = int(value)
+    return value if low <= value <= high else (value - low) % (high - low + 1) + low
+
+
+def _create(host: Host, bound: Bound, call: Call) -> np.ndarray:
+    type = call.type
+    assert isinstance(type, TensorType)
+    shape = [int(host._value(d)) for d in type.shape]
+    return np.zeros(shape, type.dtype.numpy)
+
+
+def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
+    source = host._value(bound[bound.decl.args[0].name])
+    shape, offset = host._dims(bound, "shape"), host._dims(bound, "offset")
+    for o, n, extent in zip(offset, shape, source.shape):
+        if o < 0 or o + n > extent:
+            raise user_error(
+                ValueError, f"a slice of {shape} at {offset} is outside a tensor of {list(source.shape)}", call.span
+            )
+    window = source[tuple(slice(o, o + n) for o, n in zip(offset, shape))]
+    type = call.type
+    assert isinstance(type, TensorType)
+    wanted = tuple(int(host._value(d)) for d in type.shape)
+    return window if window.shape == wanted else window.reshape(wanted)
+
+
+def _assemble(host: Host, bound: Bound, call: Call) -> np.ndarray:
+    target, source = host._value(bound["target"]), host._value(bound["source"])
+    offset = host._dims(bound, "offset")
+    target[tuple(slice(o, o + n) for o, n in zip(offset, source.shape))] = source
+    return target
+
+
+def _reshape(host: Host, bound: Bound, call: Call) -> np.ndarray:
+    source = host._value(bound[bound.decl.args[0].name])
+    type = call.type
+    assert isinstance(type, TensorType)
+    return source.reshape([int(host._value(d)) for d in type.shape])
+
+
+def _read(host: Host, bound: Bound, call: Call) -> Any:
+    first, second = (bound[p.name] for p in bound.decl.args[:2])
+    index = host._value(second)
+    return host._value(first)[index].item()
+
+
+def _write(host: Host, bound: Bound, call: Call) -> Any:
+    target, index, value = (host._value(bound[p.name]) for p in bound.decl.args[:3])
+    target[index] = value
+    return target
+
+
+def _dim(host: Host, bound: Bound, call: Call) -> int:
+    first, second = (bound[p.name] for p in bound.decl.params[:2])
+    axis = host._value(second) if isinstance(second, Expr) else second
+    return host._value(first).shape[axis]
+
+
+_OPS: dict[str, Callable[[Host, Bound, Call], Any]] = {
+    "tensor.create": _create,
+    "tensor.slice": _slice,
+    "tensor.assemble": _assemble,
+    "tensor.reshape": _reshape,
+    "tensor.read": _read,
+    "tensor.write": _write,
+    "tensor.dim": _dim,
+}
+
+_HANDLERS: dict[type, Callable[[Host, Any], list[Any] | None]] = {
+    SeqStmts: Host._seq,
+    AssignStmt: Host._assign,
+    EvalStmt: Host._eval,
+    ReturnStmt: Host._leave,
+    YieldStmt: Host._leave,
+    IfStmt: Host._if,
+    ForStmt: Host._for,
+    WhileStmt: Host._while,
+    RuntimeScopeStmt: Host._scope,
+}
