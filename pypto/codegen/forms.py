@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType
+from ..errors import InternalError
+from ..ir.enums import AtomicType
 from ..ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, Var, index_const
 from ..ir.types import ArrayType, ScalarType, TensorType, TileType
+from ..ops.kinds import ROUND_MODES
 from ..ops.registry import Bound, OpDecl, rebind
 from .context import Op, Value
 from .tensors import flat_offset, read_element, window, write_element
@@ -60,17 +62,27 @@ def element_of(bound: Bound, names: Sequence[str]) -> DataType | None:
     return None
 
 
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_ATTRIBUTES: dict[str, Callable[[Any], str]] = {
+    "rmode": lambda v: f"#pto<round_mode {ROUND_MODES[v].upper()}>",
+    "cmpMode": lambda v: f"#pto<cmp {_COMPARISONS[v]}>",
+    "atomicType": lambda v: f"#pto<atomic_type {'atomic_add' if v is AtomicType.Add else 'atomic_none'}>",
+    "isBinary": lambda v: "true" if v else "false",
+}
+"""How the value of an instruction attribute is written."""
+
+
 def attributes(decl: OpDecl, bound: Bound) -> list[tuple[str, str]]:
-    """The instruction's attributes that were given: the declaration says how each value is written."""
+    """The instruction's attributes that the call states, as text."""
     assert decl.pto is not None
     made = []
-    for name, text in decl.pto.attrs.items():
+    for key, name in decl.pto.attrs.items():
         value = bound.values.get(name)
-        if value is None:
+        if value is None or value is AtomicType.None_:
             continue
-        key, _, pattern = text.partition("=")
-        shown = value.name if isinstance(value, Enum) else str(value).lower() if isinstance(value, bool) else str(value)
-        made.append((key.strip(), pattern.strip().replace("@", shown)))
+        if key not in _ATTRIBUTES:
+            raise InternalError(f"{decl.name}: codegen does not know how to write {key}", bound.span)
+        made.append((key, _ATTRIBUTES[key](value)))
     return made
 
 
@@ -99,7 +111,7 @@ def load(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: 
     """A window of a tensor into a tile."""
     if result is None:
         return None
-    tensor, sizes = bound["tensor"], bound.dims("valid_shapes") or bound.dims("shapes")
+    tensor, sizes = bound["tensor"], bound.dims("valid_shape") or bound.dims("shapes")
     source = window(kernel, tensor, bound.dims("offsets"), sizes, tensor.name_hint)
     out = kernel.handle(result)
     instruction(kernel, "pto.tload", [source], out)
@@ -109,12 +121,14 @@ def load(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: 
 def store(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A tile's valid region into a window of a tensor; the value is the tensor."""
     tile, tensor, offsets = bound["tile"], bound["output_tensor"], bound.dims("offsets")
-    sizes: Sequence[Expr] = bound.dims("shapes") if "shapes" in bound.values else ()
+    sizes: Sequence[Expr] = bound.dims("shapes")
     if not sizes:
         valid = tile.type.valid_shape
         sizes = (*(index_const(1) for _ in range(len(offsets) - len(valid))), *valid[-len(offsets) :])
     target = window(kernel, tensor, offsets, sizes, tensor.name_hint)
-    instruction(kernel, "pto.tstore", [kernel.value(tile)], target, attributes(decl, bound))
+    atomic = bound["atomic"]
+    attrs = [("atomicType", _ATTRIBUTES["atomicType"](atomic))] if atomic is AtomicType.Add else []
+    instruction(kernel, "pto.tstore", [kernel.value(tile)], target, attrs)
     if result is None:
         return None
     kernel.pointers[result] = kernel.pointers[tensor]
@@ -154,6 +168,27 @@ def reshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resul
 def set_validshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """The same buffer with another valid region: a handle of its own at the same address."""
     return kernel.handle(result) if result is not None else None
+
+
+def col_sum(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """Column sums; with scratch, as a binary tree."""
+    out = destination(kernel, decl, bound, result)
+    ins = [kernel.value(bound[n]) for n in ("tile", "tmp_tile") if bound[n] is not None]
+    instruction(kernel, "pto.tcolsum", ins, out, [("isBinary", "true")] if len(ins) == 2 else [])
+    return out
+
+
+def matmul_acc(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """Accumulate, or overwrite where the condition holds."""
+    cond = bound["init_cond"]
+    if cond is None:
+        return dps(kernel, decl, bound, call, result)
+    acc, left, right = (kernel.value(bound[n]) for n in ("acc", "lhs", "rhs"))
+    condition = kernel.scalars.emit(cond)
+    then_body = kernel.region(lambda: instruction(kernel, "pto.tmatmul", [left, right], acc))
+    else_body = kernel.region(lambda: instruction(kernel, "pto.tmatmul.acc", [acc, left, right], acc))
+    kernel.add(Op("branch", condition=condition, then_body=then_body, else_body=else_body, results=[]))
+    return acc
 
 
 def extract(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -252,6 +287,8 @@ def array_set(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, res
 
 _FORMS: dict[str, Callable[[KernelBuilder, OpDecl, Bound, Call, Var | None], Any]] = {
     "dps": dps, "load": load, "store": store, "create": create, "slice": slice_tile, "reshape": reshape,
-    "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "read": read, "write": write,
+    "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "tile_read": read,
+    "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": dps, "cast": dps,
+    "transpose": dps, "fillpad": dps, "col_sum": col_sum, "matmul_acc": matmul_acc,
     "array_create": array_create, "array_get": array_get, "array_set": array_set,
 }  # fmt: skip

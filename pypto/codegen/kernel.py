@@ -306,6 +306,13 @@ class KernelBuilder:
         made, self.block = self.block, outer
         return made
 
+    def region(self, emit: Any) -> list[Op]:
+        """The operations ``emit`` writes, as a region."""
+        outer, self.block = self.block, []
+        emit()
+        made, self.block = self.block, outer
+        return made
+
     def _yield(self, stmt: YieldStmt | None, scalar: list[int], needed: bool) -> None:
         if not needed:
             return

@@ -329,6 +329,7 @@ class BinaryExpr(Expr):
     """A scalar operation on ``left`` and ``right``."""
 
     __slots__ = ()
+    kind = "binary_expr"
     left: Expr
     right: Expr
     symbol: ClassVar[str]
@@ -339,6 +340,7 @@ class UnaryExpr(Expr):
     """A scalar operation on ``operand``."""
 
     __slots__ = ()
+    kind = "unary_expr"
     operand: Expr
     symbol: ClassVar[str]
 

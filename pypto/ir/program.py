@@ -89,7 +89,8 @@ def summarize(function: Function) -> Summary:
 class Function(IRNode):
     """A function: ``params`` with their directions, ``body``, return types, the core or stage that runs it."""
 
-    name: str = use(DATA)
+    name: str = ignore()
+    """What programs file it under; functions that differ in nothing else are equal."""
     params: NodeList = define(NODES)
     param_directions: NodeList = use(DATA)
     return_types: NodeList = use(TYPES)
@@ -119,8 +120,8 @@ class Function(IRNode):
         if type in _DERIVED:
             level, role = _derive(type, level, role)
         return cls._build(
-            name, NodeList(v for v, _ in pairs), NodeList(d for _, d in pairs), node_list(return_types), body,
-            type, level, role, dict(attrs or {}), requires_runtime_binding, span, [],
+            NodeList(v for v, _ in pairs), NodeList(d for _, d in pairs), node_list(return_types), body,
+            type, level, role, dict(attrs or {}), requires_runtime_binding, span, name, [],
         )  # fmt: skip
 
     def replace(self, **changes: Any) -> Function:

@@ -291,10 +291,14 @@ class DistributedTensorType(TensorType):
         cls,
         shape: Iterable[Expr | int],
         dtype: DataType,
-        memref: MemRef | None = None,
+        memref: MemRef | WindowBuffer | None = None,
         tensor_view: TensorView | None = None,
         window_buffer: WindowBuffer | None = None,
     ) -> DistributedTensorType:
+        from .expr import WindowBuffer
+
+        if isinstance(memref, WindowBuffer):
+            memref, window_buffer = None, memref
         dims, view, symbolic = _tensor_parts(shape, dtype, memref, tensor_view)
         symbolic = symbolic or window_buffer is not None
         return cls._build(dims, dtype, memref, view, window_buffer, UNKNOWN_SPAN, symbolic)

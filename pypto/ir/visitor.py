@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from .expr import Expr, IterArg, Var
 from .node import IRNode, NodeList, mapping_items
 from .program import Function, Program
-from .stmt import SeqStmts, Stmt, flatten_to_stmts
+from .stmt import SeqStmts, Stmt, flatten_to_stmts, seq
 from .types import Type
 
 N = TypeVar("N", bound=IRNode)
@@ -110,7 +110,7 @@ class Rewriter(_Dispatch):
         if not type.symbolic or not self.vars:
             return type
         made = type._rewrite_children(self)
-        return made if made is type else _canonical(made)
+        return made if made is type else canonical_type(made)
 
     def rewrite_list(self, items: NodeList, change: Callable[[Any], Any]) -> NodeList:
         made = [change(i) for i in items]
@@ -141,7 +141,7 @@ class Rewriter(_Dispatch):
         made = [self.rewrite(s) for s in op.stmts]
         if all(a is b for a, b in zip(made, op.stmts)):
             return op
-        return SeqStmts(NodeList(splice(made)), op.span)
+        return seq(splice(made), op.span)
 
     def visit_function(self, op: Function) -> Function:
         made = op._rewrite_children(self)
@@ -166,7 +166,7 @@ def splice(stmts: Iterable[Stmt | list[Stmt] | None]) -> list[Stmt]:
     return flat
 
 
-def _canonical(type: Type) -> Type:
+def canonical_type(type: Type) -> Type:
     """Run a rebuilt type through its constructor, which drops what the shape now implies."""
     cls = type.__class__
     if not hasattr(type, "memref"):

@@ -25,8 +25,6 @@ class ScopeMode(Enum):
 class Form:
     """A construct with meaning only in a kernel."""
 
-    __slots__ = ("name", "__doc__")
-
     def __init__(self, name: str, doc: str) -> None:
         self.name = name
         self.__doc__ = doc
@@ -39,9 +37,7 @@ class Form:
 
 
 class LoopForm(Form):
-    """A counted loop. As Python it runs once over placeholders."""
-
-    __slots__ = ()
+    """A counted loop. As Python it runs over placeholders."""
 
     def __call__(self, *bounds: Any, init_values: Any = None, **attrs: Any) -> Iterator[Any]:
         if not 1 <= len(bounds) <= 3:
@@ -78,10 +74,3 @@ static_print: Final = Form("static_print", "Print while parsing.")
 static_assert: Final = Form("static_assert", "Check a compile-time condition while parsing.")
 func_attr: Final = Form("func_attr", "Attributes of the function: the first statement of its body.")
 dump_tag: Final = Form("dump_tag", "Mark a tensor for run-time dumps.")
-
-min: Final = Form("min", "The smaller of two scalars, or elementwise minimum.")
-max: Final = Form("max", "The larger of two scalars, or elementwise maximum.")
-and_: Final = Form("and_", "Both conditions true.")
-or_: Final = Form("or_", "Either condition true.")
-xor: Final = Form("xor", "Exactly one condition true, or elementwise exclusive or.")
-not_: Final = Form("not_", "Condition false.")

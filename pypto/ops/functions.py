@@ -47,9 +47,7 @@ class _Callable:
 
     __slots__ = ()
     __name__: str
-
-    def build(self, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Expr:
-        raise NotImplementedError
+    build: Callable[[Sequence[Any], Mapping[str, Any], Span], Expr]
 
     def __call__(self, *args: Any, span: Span | None = None, **kwargs: Any) -> Any:
         if args and type(args[-1]) is Span:
@@ -351,6 +349,8 @@ def _unified() -> dict[str, _Callable]:
         short = name.rstrip("_")
         on_tile = get_decl(f"tile.{short}")
         on_tensor = get_decl(f"tensor.{short}") if name in UNIFIED else None
+        if on_tile is None and on_tensor is None:
+            continue
         made[name] = Unified(name, on_tile, on_tensor, SCALARS.get(name))
     for name in ("max", "min"):
         made[name] = ScalarFunction(name, name.capitalize())
@@ -358,4 +358,4 @@ def _unified() -> dict[str, _Callable]:
 
 
 unified: dict[str, _Callable] = _unified()
-exported: dict[str, _Callable] = unified | {name: function_of(op) for name, op in PROMOTED.items()}
+exported: dict[str, _Callable] = unified | {name: function_of(op) for name, op in PROMOTED.items() if get_decl(op)}

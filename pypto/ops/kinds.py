@@ -30,7 +30,6 @@ def _coded(what: str, names: tuple[str, ...], text: str) -> Any:
 attr_kind("RoundMode")(_coded("mode", ROUND_MODES, "Invalid rounding mode"))
 attr_kind("Coalesce")(_coded("coalesce", ("row", "elem"), "invalid coalesce"))
 attr_kind("GatherOob")(_coded("gather_oob", ("undefined", "clamp", "wrap", "zero"), "invalid gather_oob"))
-attr_kind("AccPhase")(_coded("acc_phase", ("unspecified", "partial", "final"), "invalid acc_phase"))
 
 
 @attr_kind("PadValue")

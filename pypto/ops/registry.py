@@ -125,7 +125,7 @@ class OpDecl:
     inplace_safe: bool = True
     """Whether the result may take the buffer of an input that dies here."""
     pure: bool = True
-    """Whether a call whose result is unused can go."""
+    """Whether a call whose result is unused can go; by default, unless it writes an argument in place."""
     duplicable: bool = True
     """Whether a second core may run a copy."""
     scalar_form: str | None = None
@@ -197,6 +197,7 @@ def declare(name: str, signature: str, infer: Callable[[Bound], Type], doc: str,
     if name in _REGISTRY:
         raise ValueError(f"operator {name} is declared twice")
     params = tuple(_parse_param(name, part) for part in _split(signature))
+    facts.setdefault("pure", facts.get("reuses") is None)
     decl = OpDecl(name, params, infer, doc, **facts)
     _check_facts(decl)
     _REGISTRY[name] = decl
@@ -386,10 +387,12 @@ def _convert(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
     kinds = param.kinds
     if isinstance(value, Expr):
         if _fits(kinds, value):
-            return value
+            return None if param.default is None and isinstance(value, MakeTuple) and not value.elements else value
     elif value is None and param.default is None:
         return None
     elif isinstance(value, (list, tuple)) and "dims" in kinds:
+        if not value and param.default is None:
+            return None
         return make_dims(decl, param.name, value, span)
     elif isinstance(value, (bool, int, float)) and ("scalar" in kinds or "index" in kinds):
         if not (isinstance(value, float) and "scalar" not in kinds):
@@ -550,7 +553,7 @@ def build_ir_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], 
 def call_of(bound: Bound, result: Type) -> Call:
     """The call node for bound arguments. Trailing arguments left out and attributes at their default are not stored.
 
-    A list left out before an argument that was given is stored empty.
+    A list left out before an argument that was given is stored empty, and an empty list stands for one left out.
     """
     decl, values = bound.decl, bound.values
     args = [values[p.name] for p in decl.args]

@@ -103,6 +103,7 @@ def check_precision(b: Bound, dtype: DataType) -> None:
 
 # Arithmetic with a scalar form.
 
+
 def _div(b: Bound) -> Type:
     check_same_dtype(b, "lhs", "rhs")
     check_dtype(b, "lhs", INT_OR_FLOAT)

@@ -373,4 +373,3 @@ for _name, _doc in (
 ):
     declare(f"tile.{_name}", "", scalar_result(DataType.INDEX), _doc, pto=Pto(f"pto.{_name}", form="lane"))
 
-ZERO = index_const(0)

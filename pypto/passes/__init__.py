@@ -34,42 +34,15 @@ from .properties import (
 
 _LAZY = {
     "PropertyVerifierRegistry": "verifiers",
+    "TypeCheckErrorType": "verifiers.type_rules",
     "run_verifier": "verifiers",
     "verify_properties": "verifiers",
+    "verify_tensor_view_canonical": "verifiers.tensor_view",
     "inline_functions": "inline_functions",
     "unroll_loops": "unroll_loops",
     "ctrl_flow_transform": "ctrl_flow_transform",
     **{factory: factory for factory in PIPELINE},
 }
-
-__all__ = [
-    "CallbackInstrument",
-    "Diagnostic",
-    "DiagnosticSeverity",
-    "IRProperty",
-    "IRPropertySet",
-    "MemoryPlanner",
-    "PIPELINE",
-    "Pass",
-    "PassContext",
-    "PassInstrument",
-    "PassPipeline",
-    "ReportInstrument",
-    "RuntimeKind",
-    "VerificationInstrument",
-    "VerificationLevel",
-    "VerificationMode",
-    "create_function_pass",
-    "create_program_pass",
-    "get_default_verification_level",
-    "get_default_verify_properties",
-    "get_structural_properties",
-    "get_verified_properties",
-    "run_pipeline",
-    "runtime_kind_from_name",
-    "runtime_kind_to_name",
-    *_LAZY,
-]
 
 
 def __getattr__(name: str) -> Any:
@@ -82,7 +55,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*globals(), *_LAZY})
 
 
 class _Package(ModuleType):

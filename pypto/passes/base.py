@@ -9,7 +9,7 @@ A pass module ``pypto/passes/<snake_name>.py`` defines a factory of the same nam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Union
+from typing import TypeAlias
 
 from ..ir.program import Function, Program, summarize
 from .context import PassContext, current_or_default
@@ -17,7 +17,7 @@ from .properties import IRProperty, IRPropertySet
 
 P = IRProperty
 
-Wanted = Union[type, str]
+Wanted: TypeAlias = type | str
 """A node or type class, an operator name, or, ending in a dot, an operator namespace (``"tensor."``)."""
 
 

@@ -191,6 +191,13 @@ class PassContext:
 
         return backend.get_backend_type().target if backend.is_backend_configured() else backend.ASCEND910B
 
+    @property
+    def has_target(self) -> bool:
+        """Whether a target was chosen, for this context or as the backend, rather than defaulted to."""
+        from .. import backend
+
+        return self._target is not None or backend.is_backend_configured()
+
     def get_verification_level(self) -> VerificationLevel:
         return self.verification_level
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..errors import InternalError, user_error
 from ..ir.enums import ParamDirection
-from ..ir.expr import Call, Expr, IterArg, MakeTuple, Submit, TupleGetItemExpr, Var, const_value
-from ..ir.node import EMPTY, IRNode, NodeList
+from ..ir.expr import Call, Expr, IterArg, Var, const_value
+from ..ir.node import IRNode, NodeList
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
 from ..ir.stmt import (
@@ -46,7 +46,12 @@ def convert_to_ssa() -> Pass:
 
 
 def _convert(function: Function) -> Function:
-    return _Converter(function).run()
+    return _Converter(function, rename=True).run()
+
+
+def restore_ssa(function: Function) -> Function:
+    """``function`` in SSA form again after a pass assigned variables twice; first definitions stay as they are."""
+    return _Converter(function, rename=False).run()
 
 
 class _Flow:
@@ -164,9 +169,11 @@ class _Definitions(Visitor):
 class _Converter(Rewriter):
     """Converts one function. ``vars`` maps each source variable to its current version."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, rename: bool) -> None:
         super().__init__()
         self._function = function
+        self._rename = rename
+        self._seen: set[Var] = set()
         self._flows = _FlowAnalysis()
         definitions = _Definitions()
         definitions.visit(function)
@@ -210,6 +217,8 @@ class _Converter(Rewriter):
         if found is None:
             match = _AUTO.fullmatch(name)
             found = match["base"] if match else name
+            if "__" in found and not self._rename:
+                found = found.partition("__")[0]
             if "__" in found:
                 raise user_error(
                     ValueError,
@@ -227,6 +236,10 @@ class _Converter(Rewriter):
         return f"{base}__{role}_v{number}"
 
     def _keeps(self, var: Var) -> bool:
+        if not self._rename:
+            first = var not in self._seen
+            self._seen.add(var)
+            return first
         return self._defined[var] == 1 and "__" in var.name_hint and _AUTO.fullmatch(var.name_hint) is not None
 
     def _version(self, var: Var, role: str, type: Type | None = None) -> Var:
@@ -287,10 +300,10 @@ class _Converter(Rewriter):
     def _assigned_type(self, var: Var, source: Expr, value: Expr) -> Type:
         """An alias has its source's type; a call whose type was inferred anew passes it on."""
         own = self.rewrite_type(var.type)
-        if own.symbolic and isinstance(own, ShapedType) and type(value.type) is type(own) and own.memref is None:
-            if isinstance(value, Var) or (source.type is var.type or source.type == var.type):
-                return value.type
-        return own
+        if not own.symbolic or not isinstance(own, ShapedType) or own.memref is not None:
+            return own
+        follows = type(value.type) is type(own) and (isinstance(value, Var) or source.type == var.type)
+        return value.type if follows else own
 
     def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
         after = self._needed
@@ -426,9 +439,10 @@ class _Converter(Rewriter):
     def _iter_arg(self, arg: IterArg) -> IterArg:
         init = self.rewrite(arg.init_value)
         type = self.rewrite_type(arg.type)
-        if self._keeps(arg) and init is arg.init_value and type is arg.type:
+        keep = self._keeps(arg)
+        if keep and init is arg.init_value and type is arg.type:
             return arg
-        name = arg.name_hint if self._keeps(arg) else self._name(arg, "iter")
+        name = arg.name_hint if keep else self._name(arg, "iter")
         return IterArg(name, type, init, arg.span)
 
     def _carried_type(self, var: Var, start: Expr) -> Type:

@@ -109,7 +109,9 @@ def _operand(parser: Parser, word: str, at: int, attr: Attribute) -> SSAValue:
         value = values[index]
         if value.type is attr or value.type == attr:
             return value
-    return parser.resolve_operand(UnresolvedOperand(Span(at, at + 1 + len(found.group(1)), parser.lexer.input), index), attr)
+    return parser.resolve_operand(
+        UnresolvedOperand(Span(at, at + 1 + len(found.group(1)), parser.lexer.input), index), attr
+    )
 
 
 def split_words(text: str) -> list[str]:

@@ -45,7 +45,13 @@ class EnumAttr(Data[str]):
 def _enum(name: str, cases: str | Sequence[str], **aliases: str) -> type[EnumAttr]:
     words = tuple(cases.split() if isinstance(cases, str) else cases)
     title = "".join(part.title() for part in name.split("_")) + "Attr"
-    body = {"name": f"pto.{name}", "cases": words, "aliases": aliases, "__module__": __name__, "__doc__": f"#pto.{name}"}
+    body = {
+        "name": f"pto.{name}",
+        "cases": words,
+        "aliases": aliases,
+        "__module__": __name__,
+        "__doc__": f"#pto.{name}",
+    }
     return irdl_attr_definition(type(title, (EnumAttr,), body))
 
 
@@ -81,7 +87,11 @@ ENUMS: dict[str, type[EnumAttr]] = {
         ("pow_precision", _PRECISION, {}),
         ("rem_precision", _PRECISION, {}),
         ("fmod_precision", _PRECISION, {}),
-        ("pipe", "PIPE_S PIPE_V PIPE_M PIPE_MTE1 PIPE_MTE2 PIPE_MTE3 PIPE_ALL PIPE_MTE4 PIPE_MTE5 PIPE_V2 PIPE_FIX", {}),
+        (
+            "pipe",
+            "PIPE_S PIPE_V PIPE_M PIPE_MTE1 PIPE_MTE2 PIPE_MTE3 PIPE_ALL PIPE_MTE4 PIPE_MTE5 PIPE_V2 PIPE_FIX",
+            {},
+        ),
         ("event", [f"EVENT_ID{number}" for number in range(8)], {}),
     )
 }

@@ -10,7 +10,6 @@ from xdsl.context import Context
 from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
-from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.parser import Parser
@@ -18,7 +17,7 @@ from xdsl.parser import Parser
 from . import asm
 from .attrs import ENUMS, EnumAttr, plain
 from .instructions import INSTRUCTIONS
-from .ops import OPS, PtoOp, _commas
+from .ops import OPS, PtoOp, commas
 from .spec import Instruction, Operand, OperandType
 from .types import TYPES, PartitionViewType, TensorViewType, TileBufType
 
@@ -113,7 +112,7 @@ class InstructionOp(PtoOp):
         outs = [role for role in self._roles() if role in self.spec.outs]
         split = len(self.operands) - len(outs)
         for word, values in (("ins", self.operands[:split]), (" outs", self.operands[split:])):
-            yield from (f"{word}(", *_commas(values), " : ", *_commas([value.type for value in values]), ")")
+            yield from (f"{word}(", *commas(values), " : ", *commas([value.type for value in values]), ")")
         if self.attributes:
             yield " {"
             for position, (name, value) in enumerate(self.attributes.items()):
@@ -141,6 +140,6 @@ Pto = Dialect("pto", [*OPS, *OPERATIONS.values()], [*TYPES, *_ATTRIBUTES])
 def context() -> Context:
     """A context with PTO and the dialects its kernels use."""
     ctx = Context()
-    for dialect in (Builtin, Func, Arith, Math, Scf, Pto):
+    for dialect in (Builtin, Func, Arith, Scf, Pto):
         ctx.load_dialect(dialect)
     return ctx

@@ -77,7 +77,7 @@ class PtoOp(Operation):
                 printer.print_attribute(part)
 
 
-def _commas(parts: Iterable[Part]) -> list[Part]:
+def commas(parts: Iterable[Part]) -> list[Part]:
     out: list[Part] = []
     for part in parts:
         out += [", ", part] if out else [part]
@@ -138,7 +138,14 @@ class MakeTensorView(PtoOp):
         return found.data if isinstance(found, LAYOUT) else None
 
     def parts(self):
-        yield from (self.operands[0], ", shape = [", *_commas(self.shape), "], strides = [", *_commas(self.strides), "]")
+        yield from (
+            self.operands[0],
+            ", shape = [",
+            *commas(self.shape),
+            "], strides = [",
+            *commas(self.strides),
+            "]",
+        )
         if self.layout:
             yield f" {{layout = #pto.layout<{self.layout}>}}"
         yield from (" : ", self.results[0].type)
@@ -171,7 +178,7 @@ class PartitionView(PtoOp):
 
     def parts(self):
         source = self.operands[0]
-        yield from (source, ", offsets = [", *_commas(self.offsets), "], sizes = [", *_commas(self.sizes), "] : ")
+        yield from (source, ", offsets = [", *commas(self.offsets), "], sizes = [", *commas(self.sizes), "] : ")
         yield from (source.type, " -> ", self.results[0].type)
 
 
@@ -228,9 +235,7 @@ class Subview(PtoOp):
 
     name = "pto.subview"
     usage = "%tile[%i, %j] sizes [16, 64] [valid [%r, %c]] : !pto.tile_buf<..> -> !pto.tile_buf<..>"
-    pattern = _pattern(
-        r"V:source \[L:offsets\] sizes \[L:sizes\] (?:valid \[L:valid\] )?: T:type -> T:result"
-    )
+    pattern = _pattern(r"V:source \[L:offsets\] sizes \[L:sizes\] (?:valid \[L:valid\] )?: T:type -> T:result")
 
     @classmethod
     def pieces(cls, parser, found):
@@ -256,7 +261,7 @@ class Subview(PtoOp):
         source, row, col, *valid = self.operands
         yield from (source, "[", row, ", ", col, f"] sizes [{self.sizes[0]}, {self.sizes[1]}] ")
         if valid:
-            yield from ("valid [", *_commas(valid), "] ")
+            yield from ("valid [", *commas(valid), "] ")
         yield from (": ", source.type, " -> ", self.results[0].type)
 
 
@@ -297,7 +302,7 @@ class SetValidShape(PtoOp):
         return operands + _one(parser, found, "row", INDEX) + _one(parser, found, "col", INDEX), (), {}
 
     def parts(self):
-        yield from (*_commas(self.operands), " : ", self.operands[0].type)
+        yield from (*commas(self.operands), " : ", self.operands[0].type)
 
 
 class GetValidShape(PtoOp):
@@ -336,7 +341,7 @@ class AddPtr(PtoOp):
         return operands + _one(parser, found, "offset", INDEX), (_type(parser, found, "result"),), {}
 
     def parts(self):
-        yield from (*_commas(self.operands), " : ", self.operands[0].type, " -> ", self.results[0].type)
+        yield from (*commas(self.operands), " : ", self.operands[0].type, " -> ", self.results[0].type)
 
 
 class LoadScalar(PtoOp):
@@ -409,6 +414,56 @@ class SetValue(PtoOp):
         yield from ("ins(", offset, ", ", value, " : index, ", value.type, ") outs(", tile, " : ", tile.type, ")")
 
 
+class DeclareLocalArray(PtoOp):
+    """An array of scalars on the core's stack, its contents undefined."""
+
+    name = "pto.declare_local_array"
+    usage = "-> !pto.local_array<16xi32>"
+    pattern = _pattern(r"-> T:type")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        return [], (_type(parser, found, "type"),), {}
+
+    def parts(self):
+        yield from ("-> ", self.results[0].type)
+
+
+class LocalArrayGet(PtoOp):
+    """One element of a local array."""
+
+    name = "pto.local_array_get"
+    usage = "%array[%i, ..] : !pto.local_array<..> -> i32"
+    pattern = _pattern(r"V:array \[L:indices\] : T:type -> T:result")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "array", _type(parser, found, "type"))
+        return operands + _indices(parser, found, "indices"), (_type(parser, found, "result"),), {}
+
+    def parts(self):
+        array, *indices = self.operands
+        yield from (array, "[", *commas(indices), "] : ", array.type, " -> ", self.results[0].type)
+
+
+class LocalArraySet(PtoOp):
+    """Write one element of a local array."""
+
+    name = "pto.local_array_set"
+    usage = "%array[%i, ..], %value : !pto.local_array<..>, i32"
+    pattern = _pattern(r"V:array \[L:indices\] , V:value : T:type , T:element")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        operands = _one(parser, found, "array", _type(parser, found, "type"))
+        operands += _indices(parser, found, "indices")
+        return operands + _one(parser, found, "value", _type(parser, found, "element")), (), {}
+
+    def parts(self):
+        array, *indices, value = self.operands
+        yield from (array, "[", *commas(indices), "], ", value, " : ", array.type, ", ", value.type)
+
+
 class _BlockQuery(PtoOp):
     pattern = _pattern(r"(?:-> i64)?")
 
@@ -446,7 +501,7 @@ class ViewDim(PtoOp):
         return operands + _one(parser, found, "axis", INDEX), (INDEX,), {}
 
     def parts(self):
-        yield from (*_commas(self.operands), " : ", self.operands[0].type, " -> index")
+        yield from (*commas(self.operands), " : ", self.operands[0].type, " -> index")
 
 
 class ViewStride(ViewDim):
@@ -471,6 +526,9 @@ OPS: tuple[type[PtoOp], ...] = (
     StoreScalar,
     GetValue,
     SetValue,
+    DeclareLocalArray,
+    LocalArrayGet,
+    LocalArraySet,
     GetBlockIdx,
     GetBlockNum,
     GetSubblockIdx,

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation, TypeAttribute
 from xdsl.parser import Parser
-from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
+from xdsl.utils.exceptions import ParseError
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pypto.errors import Location
@@ -25,6 +25,7 @@ class PtoParser(Parser):
         super().__init__(ctx, text, filename)
         self._file = StringAttr(filename)
         self._line, self._line_start = 1, 0
+        self._op_start = 0
 
     def parse_optional_type(self) -> TypeAttribute | None:
         token = self._current_token
@@ -45,10 +46,17 @@ class PtoParser(Parser):
     def parse_operation(self) -> Operation:
         start = self.pos
         location = self._text_location(start)
+        self._op_start = start
         op = super().parse_operation()
         if isinstance(op.location, UnknownLoc):
             op.location = location
         return op
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if found is None:
+            self.raise_error(f"'{name}' is not an operation of PTO kernels", self._op_start, self.pos)
+        return found
 
     def _text_location(self, position: int) -> LocationAttr:
         """Line and column of an offset; offsets only grow, so lines are counted incrementally."""
@@ -81,8 +89,6 @@ def parse_module(text: str, filename: str = "<pto>") -> ModuleOp:
         except ParseError as error:
             span = error.span
             raise _error(text, filename, error.msg, span.start, span.end) from None
-        except MultipleSpansParseError as error:
-            raise _error(text, filename, error.msg, error.span.start, error.span.end) from None
 
 
 def _error(text: str, filename: str, message: str, start: int, end: int) -> PtoError:

@@ -6,7 +6,9 @@ instruction. Operands are written as in the assembly, scratch ones marked ``~``,
     declare("trowsum", "src ~tmp? -> dst", pipe="V", checks=(...), bind=...)
 
 A kind follows a colon; without one the operand is a tile. Kinds: ``tile``, ``view`` (a window of
-global memory), ``scalar``, ``int``, ``index``, ``any`` (tile or scalar), ``data`` (tile or view).
+global memory), ``scalar``, ``int``, ``index``, ``any`` (tile or scalar). Attributes are
+``name:kind=default``, or ``name?:kind`` without one; a kind is an enumeration of `attrs.ENUMS`,
+``bool``, ``int`` or ``str``.
 """
 
 from __future__ import annotations
@@ -44,8 +46,6 @@ class Operand:
             return shape == self.kind
         if self.kind == "any":
             return shape != "view"
-        if self.kind == "data":
-            return shape != "scalar"
         return shape == "scalar"
 
 
@@ -64,7 +64,8 @@ class Instruction:
     ``bind`` is given a `Site` once, when a module is compiled, and returns the function that does
     the work each time: it takes the runtime values of `uses`, in order, None for an absent optional.
     ``cost`` gives cycles from the rows and columns of the region the instruction writes.
-    ``pipe`` names the pipe, or computes it from the site.
+    ``pipe`` names the pipe, or computes it from the site. ``in_place``: a result may take the place of
+    a source, element for element.
     """
 
     mnemonic: str
@@ -75,7 +76,7 @@ class Instruction:
     checks: tuple[Check, ...]
     bind: Bind
     cost: Cost
-    reads_outs: bool = False
+    in_place: bool = True
     doc: str = ""
     _orders: dict[tuple[str, ...], tuple[Operand, ...] | None] = field(default_factory=dict, compare=False)
 
@@ -123,9 +124,7 @@ class Site:
 
     __slots__ = ("spec", "types", "attrs", "target", "arch")
 
-    def __init__(
-        self, spec: Instruction, types: dict[str, OperandType], attrs: dict[str, Any], target: Target
-    ) -> None:
+    def __init__(self, spec: Instruction, types: dict[str, OperandType], attrs: dict[str, Any], target: Target) -> None:
         self.spec, self.types, self.attrs, self.target = spec, types, attrs, target
         self.arch = target.module_arch
 
@@ -191,10 +190,10 @@ def declare(
     checks: Sequence[Check] = (),
     attrs: str = "",
     cost: Cost,
-    reads_outs: bool = False,
+    in_place: bool = True,
     doc: str = "",
 ) -> None:
-    """Add one instruction to `INSTRUCTIONS`; ``reads_outs`` when results depend on what was in them before."""
+    """Add one instruction to `INSTRUCTIONS`. ``operands`` and ``attrs`` are written as the module docstring says."""
     ins, _, outs = operands.partition("->")
     parsed = [_attr(text) for text in attrs.split()]
     INSTRUCTIONS[mnemonic] = Instruction(
@@ -206,6 +205,6 @@ def declare(
         tuple(checks),
         bind,
         cost,
-        reads_outs,
+        in_place,
         doc,
     )

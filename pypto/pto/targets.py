@@ -10,7 +10,6 @@ from pypto.backend.targets import TARGETS
 from .errors import PtoError
 
 
-
 def target_of(arch: str) -> Target:
     """The target whose ``pto.target_arch`` is ``arch``. Raises PtoError."""
     for target in TARGETS:
@@ -48,5 +47,3 @@ def moves(target: Target) -> dict[str, tuple[str, ...]]:
     }
     found["vec"] = ("vec", *found.get("vec", ()))
     return found
-
-

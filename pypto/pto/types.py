@@ -64,11 +64,12 @@ class Tile:
         """
         if not self.boxed:
             return (1, 1)
-        if self.fractal == 1024:
-            return (16, 16)
-        c0 = max(1, 32 // self.item)
         # A single row, the vector of a matrix-vector product, has boxes of one row.
-        lines = 1 if self.rows == 1 and self.slayout == "row_major" else self.fractal // 32
+        single = self.rows == 1 and self.slayout == "row_major"
+        if self.fractal == 1024:
+            return (1 if single else 16, 16)
+        c0 = max(1, 32 // self.item)
+        lines = 1 if single else self.fractal // 32
         return (lines, c0) if self.slayout == "row_major" else (c0, lines)
 
     @cached_property
@@ -298,10 +299,32 @@ def _parse_pointer(body: str) -> str:
     return _element(element) if element != "index" else element
 
 
-TYPES = (PtrType, TensorViewType, PartitionViewType, TileBufType)
+def _parse_array(body: str) -> View:
+    shape = parse_view(body)
+    if not shape.shape or not all(shape.shape):
+        raise ValueError(f"a local array has positive static extents, got '{body}'")
+    return shape
+
+
+@irdl_attr_definition
+class LocalArrayType(Data[View], TypeAttribute):
+    """``!pto.local_array<16xi32>``: an array of scalars on the core's stack."""
+
+    name = "pto.local_array"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> View:
+        return _parse_with(parser, _parse_array)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data.text}>")
+
+
+TYPES = (PtrType, TensorViewType, PartitionViewType, TileBufType, LocalArrayType)
 BUILDERS = {
     "pto.ptr": (PtrType, _parse_pointer),
     "pto.tensor_view": (TensorViewType, parse_view),
     "pto.partition_tensor_view": (PartitionViewType, parse_view),
     "pto.tile_buf": (TileBufType, parse_tile),
+    "pto.local_array": (LocalArrayType, _parse_array),
 }

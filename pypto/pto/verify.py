@@ -10,8 +10,6 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from pypto.errors import Location
-
 from pypto.backend.target import Target
 
 from .dialect import InstructionOp, operand_type
@@ -23,6 +21,8 @@ from .ops import (
     Bitcast,
     GetValue,
     LoadScalar,
+    LocalArrayGet,
+    LocalArraySet,
     MakeTensorView,
     PartitionView,
     PtoOp,
@@ -35,7 +35,7 @@ from .ops import (
 from .parser import location_of
 from .spec import Site
 from .targets import memory, target_of
-from .types import PartitionViewType, PtrType, Tile, TileBufType, View
+from .types import LocalArrayType, PartitionViewType, PtrType, Tile, TileBufType, View
 
 
 def architecture(module: ModuleOp) -> str:
@@ -144,11 +144,17 @@ class _Verifier:
             raise PtoError(f"'pto.subview': sizes {list(op.sizes)} but the type is {result.rows}x{result.cols}")
         for what in ("loc", "dtype", "blayout", "slayout", "fractal", "pad"):
             if getattr(result, what) != getattr(source, what):
-                raise PtoError(f"'pto.subview': {what} {getattr(result, what)} of a view of a tile with {getattr(source, what)}")
+                raise PtoError(
+                    f"'pto.subview': {what} {getattr(result, what)} of a view of a tile with {getattr(source, what)}"
+                )
         offsets = [constant(value) for value in op.operands[1:3]]
-        for axis, offset, size, room in zip(("row", "column"), offsets, op.sizes, (source.rows, source.cols), strict=True):
+        for axis, offset, size, room in zip(
+            ("row", "column"), offsets, op.sizes, (source.rows, source.cols), strict=True
+        ):
             if size > room or (offset is not None and not 0 <= offset <= room - size):
-                raise PtoError(f"'pto.subview': {axis}s {offset}..+{size} are outside a tile of {source.rows}x{source.cols}")
+                raise PtoError(
+                    f"'pto.subview': {axis}s {offset}..+{size} are outside a tile of {source.rows}x{source.cols}"
+                )
         if (result.v_row is None or result.v_col is None) and len(op.operands) == 3:
             raise PtoError("'pto.subview': a result with '?' valid extents needs valid [%rows, %cols]")
         if source.boxed:
@@ -191,8 +197,22 @@ class _Verifier:
         if scalar_name(scalar) != pointer.data:
             raise PtoError(f"'{op.name}': a {scalar_name(scalar)} through a pointer to {pointer.data}")
 
+    def array(self, op: PtoOp) -> None:
+        array = op.operands[0].type
+        if not isinstance(array, LocalArrayType):
+            raise PtoError(f"'{op.name}' needs a !pto.local_array, got {array}")
+        indices, scalar = op.operands[1:], op.results[0].type if op.results else op.operands[-1].type
+        if not op.results:
+            indices = indices[:-1]
+        if len(indices) != len(array.data.shape):
+            raise PtoError(f"'{op.name}': {len(indices)} indices of an array of rank {len(array.data.shape)}")
+        if scalar_name(scalar) != array.data.dtype:
+            raise PtoError(f"'{op.name}': a {scalar_name(scalar)} in an array of {array.data.dtype}")
+
     def element(self, op: PtoOp) -> None:
         tile = _tile_of(op.operands[0])
+        if tile.boxed:
+            raise PtoError(f"'{op.name}' takes a tile with slayout=none_box, got {tile}")
         scalar = op.results[0].type if isinstance(op, GetValue) else op.operands[2].type
         if scalar_name(scalar).lstrip("us") != tile.dtype.lstrip("us"):
             raise PtoError(f"'{op.name}': a {scalar_name(scalar)} of a tile of {tile.dtype}")
@@ -216,6 +236,8 @@ def _rules() -> dict[type[PtoOp], Callable[[_Verifier, PtoOp], None]]:
         StoreScalar: _Verifier.pointer,
         GetValue: _Verifier.element,
         SetValue: _Verifier.element,
+        LocalArrayGet: _Verifier.array,
+        LocalArraySet: _Verifier.array,
     }
     return rules
 
@@ -228,6 +250,14 @@ def check_tile(tile: Tile, target: Target) -> None:
     for axis, valid, room in (("rows", tile.v_row, tile.rows), ("columns", tile.v_col, tile.cols)):
         if valid is not None and valid > room:
             raise PtoError(f"{valid} valid {axis} in a tile with {room} ({tile})")
+    if tile.loc in ("left", "right", "acc") and tile.rows > 1:
+        form = memory(target, tile.loc).format
+        want = (form.blayout.name, form.slayout.name, form.fractal)
+        if (tile.blayout, tile.slayout, tile.fractal) != want:
+            raise PtoError(
+                f"a tile in {tile.loc} of {target.module_arch} has blayout={want[0]}, slayout={want[1]}, "
+                f"fractal={want[2]}, got {tile}"
+            )
     if tile.boxed:
         box_rows, box_cols = tile.box
         if tile.rows % box_rows or tile.cols % box_cols:
@@ -285,9 +315,7 @@ def _check_window_axis(axis: int, offset: int | None, size: int | None, extent: 
 
 def _check_nz(op: MakeTensorView, view: View, rank: int) -> None:
     if rank != 5:
-        raise PtoError(
-            f"'pto.make_tensor_view' op user-specified layout=nz requires a rank-5 view, got rank {rank}"
-        )
+        raise PtoError(f"'pto.make_tensor_view' op user-specified layout=nz requires a rank-5 view, got rank {rank}")
     c0 = max(1, 32 // view.numpy.itemsize)
     extents = [constant(value) for value in op.shape]
     for axis, want in ((3, 16), (4, c0)):
@@ -330,7 +358,11 @@ def _check_layouts(op: InstructionOp, site: Site) -> None:
     """Loads and stores join a tensor layout with a tile layout; only some pairs exist."""
     if op.spec.mnemonic not in ("tload", "tstore"):
         return
-    window, tile = (op.values()["src"], site.tile("dst")) if op.spec.mnemonic == "tload" else (op.values()["dst"], site.tile("src"))
+    window, tile = (
+        (op.values()["src"], site.tile("dst"))
+        if op.spec.mnemonic == "tload"
+        else (op.values()["dst"], site.tile("src"))
+    )
     layout = _layout_of(window) if isinstance(window.type, PartitionViewType) else None
     if layout is None or tile.loc == "acc":
         return
@@ -345,5 +377,3 @@ def _check_layouts(op: InstructionOp, site: Site) -> None:
             f"'{op.name}': a tensor view of layout {layout} and a tile in {tile.loc} with blayout={tile.blayout}, "
             f"slayout={tile.slayout}; that tile takes {wanted}"
         )
-
-

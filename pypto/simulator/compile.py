@@ -6,13 +6,14 @@ the core.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.dialects.scf import ForOp, IfOp, WhileOp, YieldOp
+from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from pypto.backend.target import Target
@@ -24,10 +25,11 @@ from pypto.pto.errors import PtoError
 from pypto.pto.parser import location_of
 from pypto.pto.runtime import to_scalar
 from pypto.pto.spec import Instruction, Site
-from pypto.pto.types import Tile, TileBufType, View as ViewType
+from pypto.pto.types import LocalArrayType, Tile, TileBufType, View as ViewType
 from pypto.pto.verify import site_of
 
 from .cores import Core
+from .sanitize import watch
 from .scalars import constant_value, scalar_function
 from .tile import SimTile
 from .window import Pointer, View
@@ -36,7 +38,6 @@ Env = list[Any]
 Step = Callable[[Env], None]
 Invoke = Callable[[str, Core, Sequence[Any]], Sequence[Any]]
 """Runs another function of the module, by name, on the same core."""
-
 
 
 def located(error: PtoError, loc: Location | None) -> PtoError:
@@ -60,9 +61,10 @@ def guard(step: Step, op: Operation) -> Step:
 class Compiler:
     """Compiles one function; `template` is the initial ``env``, constants filled in."""
 
-    def __init__(self, target: Target, invoke: Invoke) -> None:
+    def __init__(self, target: Target, invoke: Invoke, sanitize: bool) -> None:
         self.target = target
         self.invoke = invoke
+        self.sanitize = sanitize
         self.template: Env = [None]
         self.slots: dict[SSAValue, int] = {}
 
@@ -105,11 +107,15 @@ class Compiler:
         spec = op.spec
         site = site_of(op, self.target)
         values = op.values()
-        slots = tuple(self.slot(values[name]) if name in values else 0 for name in spec.uses)
         absent = tuple(name not in values for name in spec.uses)
         run = spec.bind(site)
         if any(absent):
-            run, slots = _without(run, absent), tuple(slot for slot, gone in zip(slots, absent, strict=True) if not gone)
+            run = _without(run, absent)
+        names = tuple(name for name in spec.uses if name in values)
+        if self.sanitize:
+            names = tuple(values)
+            run = watch(site, names, run)
+        slots = tuple(self.slot(values[name]) for name in names)
         return _instruction_step(run, slots, self.slot(_measured(spec, values)), site, location_of(op))
 
 
@@ -466,7 +472,10 @@ def _store_scalar(self: Compiler, op: pto.StoreScalar) -> Step:
 def _position(tile: Tile, offset: int) -> tuple[int, int]:
     if not 0 <= offset < tile.rows * tile.cols:
         raise PtoError(f"element {offset} of a tile of {tile.rows * tile.cols}")
-    return divmod(offset, tile.cols)
+    if tile.blayout == "row_major":
+        return divmod(offset, tile.cols)
+    col, row = divmod(offset, tile.rows)
+    return row, col
 
 
 def _get_value(self: Compiler, op: pto.GetValue) -> Step:
@@ -491,6 +500,45 @@ def _set_value(self: Compiler, op: pto.SetValue) -> Step:
 
 def _single(scalar: Any, dtype: np.dtype) -> np.ndarray:
     return np.full((1, 1), scalar, dtype)
+
+
+def _declare_array(self: Compiler, op: pto.DeclareLocalArray) -> Step:
+    shape, out = _array_type(op.results[0]), self.slot(op.results[0])
+    size = math.prod(extent or 0 for extent in shape.shape) * shape.numpy.itemsize
+
+    def declare(env: Env) -> None:
+        env[out] = np.full(size, env[0].poison, np.uint8).view(shape.numpy).reshape([n or 0 for n in shape.shape])
+
+    return declare
+
+
+def _array_type(value: SSAValue) -> ViewType:
+    if not isinstance(value.type, LocalArrayType):
+        raise PtoError(f"expected a local array, got {value.type}")
+    return value.type.data
+
+
+def _checked_index(array: np.ndarray, indices: Sequence[int]) -> tuple[int, ...]:
+    if not all(0 <= index < extent for index, extent in zip(indices, array.shape, strict=True)):
+        raise PtoError(f"element {list(indices)} is outside an array of {list(array.shape)}")
+    return tuple(indices)
+
+
+def _array_get(self: Compiler, op: pto.LocalArrayGet) -> Step:
+    def get(array: np.ndarray, *indices: int) -> Any:
+        return _python(array[_checked_index(array, indices)])
+
+    return guard(_apply(get, self.slots_of(op.operands), self.slot(op.results[0])), op)
+
+
+def _array_set(self: Compiler, op: pto.LocalArraySet) -> Step:
+    array, *indices, value = self.slots_of(op.operands)
+
+    def put(env: Env) -> None:
+        target = env[array]
+        target[_checked_index(target, [env[slot] for slot in indices])] = to_scalar(env[value], target.dtype)
+
+    return guard(put, op)
 
 
 def _query(name: str):
@@ -521,6 +569,7 @@ def _view_figure(what: str):
 _BUILDERS: dict[type[Operation], Callable[[Compiler, Any], Step | None]] = {
     ConstantOp: _constant,
     YieldOp: _nothing,
+    ConditionOp: _nothing,
     ReturnOp: _nothing,
     ForOp: _for,
     IfOp: _if,
@@ -541,6 +590,9 @@ _BUILDERS: dict[type[Operation], Callable[[Compiler, Any], Step | None]] = {
     pto.StoreScalar: _store_scalar,
     pto.GetValue: _get_value,
     pto.SetValue: _set_value,
+    pto.DeclareLocalArray: _declare_array,
+    pto.LocalArrayGet: _array_get,
+    pto.LocalArraySet: _array_set,
     pto.GetBlockIdx: _query("block_idx"),
     pto.GetBlockNum: _query("block_num"),
     pto.GetSubblockIdx: _query("subblock_idx"),
@@ -553,8 +605,8 @@ _BUILDERS: dict[type[Operation], Callable[[Compiler, Any], Step | None]] = {
 class Function:
     """A function compiled for a target: run it with the values of its parameters."""
 
-    def __init__(self, op: FuncOp, target: Target, invoke: Invoke) -> None:
-        compiler = Compiler(target, invoke)
+    def __init__(self, op: FuncOp, target: Target, invoke: Invoke, sanitize: bool = False) -> None:
+        compiler = Compiler(target, invoke, sanitize)
         block = op.body.block
         self.arguments = compiler.slots_of(block.args)
         self.steps = compiler.block(block)

@@ -59,7 +59,13 @@ class Core:
             place = memories(self.target).get(loc)
             if place is None:
                 raise PtoError(f"{self.target.module_arch} has no memory '{loc}'")
-            found = self._memories[loc] = Memory(loc, place.usable, self.poison, self.sanitize)
+            found = self._memories[loc] = Memory(
+                loc,
+                place.usable,
+                alignment=self.target.vector_address_alignment,
+                poison=self.poison,
+                sanitize=self.sanitize,
+            )
         return found
 
     def place(self, tile: Tile) -> int:
@@ -72,10 +78,9 @@ class Core:
     def tile(self, tile: Tile, addr: int, valid: tuple[int, int]) -> SimTile:
         """A tile at a byte address. Raises PtoError when it lies outside its memory or is misaligned."""
         base = self.memory(tile.loc)
-        check_range(base, tile, addr, self.target.vector_address_alignment)
+        check_range(base, tile, addr)
         base.high = max(base.high, addr + tile.nbytes)
         return self._tile.at(tile, base, addr, valid)
-
 
     def high_water(self) -> dict[str, int]:
         """Bytes used of each memory touched, up to the highest."""

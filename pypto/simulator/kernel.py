@@ -42,8 +42,14 @@ class SimKernel:
         """The compiled function; reading this does now what the first run would."""
         return Function(self._op, self.target, self._call)
 
+    @cached_property
+    def sanitized_function(self) -> Function:
+        """The function compiled with the checks of a sanitized run."""
+        return Function(self._op, self.target, self._call, sanitize=True)
+
     def _call(self, name: str, core: Core, values: Sequence[Any]) -> Sequence[Any]:
-        return self._siblings[name].function.call(core, values)
+        kernel = self._siblings[name]
+        return (kernel.sanitized_function if core.sanitize else kernel.function).call(core, values)
 
     def run(
         self,
@@ -59,7 +65,8 @@ class SimKernel:
 
         A ``!pto.ptr<f32>`` takes a C-contiguous f32 array of any shape, a scalar a number. On-chip
         memories start filled with the byte ``poison``, 0xFF being NaN in every float type and -1 in
-        every integer. ``sanitize`` refuses reads of elements nothing wrote.
+        every integer. ``sanitize`` refuses reads of elements nothing wrote, misaligned vector
+        operands, results that overwrite a source while it is read, and scratch that overlaps data.
 
         Raises PtoError for anything illegal, naming the operation's location, ValueError or
         TypeError for arguments that do not fit.
@@ -81,7 +88,7 @@ class SimKernel:
             subblock_idx=subblock_idx,
         )
         with np.errstate(all="ignore"):
-            self.function.call(core, values)
+            (self.sanitized_function if sanitize else self.function).call(core, values)
         return _report(core)
 
 

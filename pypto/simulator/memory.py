@@ -13,13 +13,16 @@ from pypto.pto.types import Tile
 class Memory:
     """One memory of one core: ``data`` is its bytes, ``shadow`` one flag a byte for written ones, or None.
 
-    ``high`` is one past the highest byte any tile has covered.
+    ``alignment`` is the multiple an operand's address must be, in bytes; ``high`` is one past the
+    highest byte any tile has covered.
     """
 
-    __slots__ = ("name", "data", "shadow", "high")
+    __slots__ = ("name", "data", "shadow", "alignment", "poison", "high")
 
-    def __init__(self, name: str, capacity: int, poison: int, sanitize: bool) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, capacity: int, *, alignment: int = 32, poison: int = 0, sanitize: bool = False
+    ) -> None:
+        self.name, self.alignment, self.poison = name, alignment, poison
         self.data = np.empty(capacity, np.uint8)
         self.data.fill(poison)
         self.shadow = np.zeros(capacity, np.uint8) if sanitize else None
@@ -54,19 +57,17 @@ def layout_of(tile: Tile, rows: int, cols: int) -> Layout:
     size = box_rows * box_cols * item
     inner = (box_cols * item, item) if tile.slayout == "row_major" else (item, box_rows * item)
     outer = (across * size, size) if tile.blayout == "row_major" else (size, down * size)
-    return Layout(
-        (down, box_rows, across, box_cols), (outer[0], inner[0], outer[1], inner[1]), (box_rows, box_cols)
-    )
+    return Layout((down, box_rows, across, box_cols), (outer[0], inner[0], outer[1], inner[1]), (box_rows, box_cols))
 
 
-def check_range(memory: Memory, tile: Tile, addr: int, alignment: int) -> None:
+def check_range(memory: Memory, tile: Tile, addr: int) -> None:
     """A tile at ``addr`` lies inside the memory at a legal address. Raises PtoError."""
     if addr < 0 or addr + tile.nbytes > len(memory):
         raise PtoError(
             f"a tile of {tile.nbytes} bytes at {addr} ends outside {memory.name}, which has {len(memory)} bytes"
         )
-    if addr % alignment:
-        raise PtoError(f"address {addr} in {memory.name} is not a multiple of {alignment} bytes")
+    if addr % memory.alignment:
+        raise PtoError(f"address {addr} in {memory.name} is not a multiple of {memory.alignment} bytes")
 
 
 def view(data: np.ndarray, addr: int, layout: Layout, dtype: np.dtype) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Scalar operations (``arith``, ``math``) as Python functions.
+"""Scalar operations (``arith``) as Python functions.
 
 Integers are Python ints in the signed range of their type (``i1`` is 0 or 1), ``index`` is 64 bits;
 floats are numpy scalars of their type, so that every operation rounds as the type does.
@@ -100,15 +100,6 @@ _FLOAT: dict[str, Fn] = {
     "arith.minimumf": _minimum,
     "arith.maxnumf": lambda a, b: b if a != a else a if b != b else max(a, b),
     "arith.minnumf": lambda a, b: b if a != a else a if b != b else min(a, b),
-    "math.absf": abs,
-    "math.sqrt": np.sqrt,
-    "math.rsqrt": lambda a: type(a)(1) / np.sqrt(a),
-    "math.exp": np.exp,
-    "math.log": np.log,
-    "math.floor": np.floor,
-    "math.ceil": np.ceil,
-    "math.powf": lambda a, b: a**b,
-    "math.fma": lambda a, b, c: a * b + c,
 }
 
 _COMPARE_INTEGER: tuple[Callable[[int, int, int], bool], ...] = (

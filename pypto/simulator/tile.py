@@ -72,6 +72,15 @@ class SimTile:
             raise PtoError("a view with gaps between its rows cannot be reshaped")
         return type(self).at(tile, self.base, self.addr, valid)
 
+    @property
+    def elements(self) -> np.ndarray:
+        """The valid region in place, or the whole buffer of a boxed tile."""
+        return self._view if self._window is None else self._window
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._layout.strides
+
     def set_valid(self, rows: int, cols: int) -> None:
         """Change the valid extents. Raises PtoError when they exceed the buffer."""
         tile = self.type
@@ -168,6 +177,13 @@ class CheckedTile(SimTile):
                 f"({row + int(where[0])}, {col + int(where[1])}) of a tile of {self.type.rows}x{self.type.cols} "
                 f"at {self.addr} in {self.base.name}"
             )
+
+    def forget(self) -> None:
+        """Lose the contents, as scratch does: poison the elements and forget that they were written."""
+        if self.base.shadow is not None:
+            poisoned = np.full((), self.base.poison, np.uint8).repeat(self.type.numpy.itemsize).view(self.type.numpy)
+            self._view[...] = poisoned[0]
+            self._flags()._view[...] = 0
 
     def _mark(self, row: int, col: int, rows: int, cols: int) -> None:
         flags = self._flags()

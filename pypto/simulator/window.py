@@ -53,11 +53,12 @@ class View(NamedTuple):
         ):
             if offset < 0 or size < 0 or offset + size > extent:
                 raise PtoError(
-                    f"window of {buffer.name} takes elements {offset}..{offset + size} of axis {axis}, which has {extent}"
+                    f"window of {buffer.name} takes elements {offset}..{offset + size} "
+                    f"of axis {axis}, which has {extent}"
                 )
             start += offset * stride
             last += (offset + size - 1) * stride
-        if 0 not in sizes and not (0 <= start and max(start, last) < buffer.size):
+        if 0 not in sizes and not (start >= 0 and max(start, last) < buffer.size):
             raise PtoError(
                 f"window of {buffer.name} reaches element {max(start, last)}, but the array has {buffer.size}"
             )

@@ -115,7 +115,11 @@ def test_integers_wrap(op, dtype):
 def test_integer_division_truncates_toward_zero():
     a = np.array([[7, -7, 7, -7, 0, 5]], np.int32).repeat(VALID_ROWS, 0)
     a = np.pad(a, ((0, 0), (0, VALID_COLS - 6)), constant_values=9)
-    b = np.pad(np.array([[2, 2, -2, -2, 3, 0]], np.int32).repeat(VALID_ROWS, 0), ((0, 0), (0, VALID_COLS - 6)), constant_values=4)
+    b = np.pad(
+        np.array([[2, 2, -2, -2, 3, 0]], np.int32).repeat(VALID_ROWS, 0),
+        ((0, 0), (0, VALID_COLS - 6)),
+        constant_values=4,
+    )
     got = run("tdiv", [a, b], np.int32, arch="a5")
     assert got[0, :7].tolist() == [3, -3, -3, 3, 0, -1, 2]
 
@@ -193,7 +197,9 @@ def test_transcendental_functions(op, function, dtype):
         elif math.isinf(x):
             assert y == {"texp": math.inf if x > 0 else 0.0, "tlog": math.inf, "trsqrt": 0.0}[op]
         else:
-            want = float(np.array(min(function(min(x, 700)), 1e300)).astype(dtype).astype(np.float64))
+            exact = min(function(min(x, 700) if op == "texp" else x), 1e300)
+            with np.errstate(over="ignore"):
+                want = float(np.array(exact).astype(dtype).astype(np.float64))
             tolerance = 4 * float(ml_dtypes.finfo(dtype).eps)
             assert y == want or abs(y - want) <= tolerance * abs(want) + 1e-7
 

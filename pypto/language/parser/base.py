@@ -11,6 +11,7 @@ from ...dtypes import DataType
 from ...errors import (
     BUG_CLASS_EXCEPTIONS,
     Diagnosed,
+    InternalError,
     InvalidOperationError,
     ParserError,
     ParserTypeError,
@@ -19,10 +20,11 @@ from ...errors import (
     message_of,
 )
 from ...ir.enums import FunctionType
-from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Op, Var
+from ...ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, MakeTuple, Var
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, Stmt
+from ...ops.registry import call as build_op
 from ...ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType, Type, same_dims
 from ..annotations import _Annotation
 from ..dynamic import DynVar
@@ -169,8 +171,11 @@ class ParserBase:
             if self.strict_ssa:
                 hint = f"give the new value a name of its own, such as {name}_1"
                 self.fail(SSAViolationError, f"Variable '{name}' is already defined", node, hint)
-            if same_type(known.type, type):
-                return known
+            if not isinstance(known, IterArg):
+                if same_type(known.type, type):
+                    return known
+            elif here is None:
+                raise InternalError(f"carried value '{name}' is assigned in an inner body", span)
             self.check_reassign(name, known.type, type, node, crossing=here is None)
         elif here is None and frame.sibling is not None:
             twin = frame.sibling.get(name)
@@ -183,10 +188,12 @@ class ParserBase:
 
     def check_reassign(self, name: str, old: Type, new: Type, node: ast.AST, crossing: bool) -> None:
         """ParserTypeError unless a value of type ``new`` may take the name of one of type ``old``."""
+        if same_type(old, new):
+            return
         compatible = type(old) is type(new)
         if compatible and isinstance(old, ShapedType) and isinstance(new, ShapedType):
             compatible = old.dtype is new.dtype and same_shape(old, new)
-        elif compatible:
+        else:
             compatible = False
         if compatible and not crossing:
             return
@@ -213,7 +220,7 @@ class ParserBase:
         if isinstance(value, (list, tuple)):
             return MakeTuple([self.as_expr(v, node) for v in value], self.span(node))
         if value is None:
-            return Call(Op("system.task_invalid"), [], ScalarType(DataType.TASK_ID), self.span(node))
+            return build_op("system.task_invalid", span=self.span(node))
         if hasattr(value, "item") and hasattr(value, "dtype"):
             return self.as_expr(value.item(), node)
         what = f"'{node.id}' of type {type(value).__name__}" if isinstance(node, ast.Name) else type(value).__name__

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ...dtypes import DataType
 from ...errors import (
     InvalidOperationError,
     ParserSyntaxError,
@@ -78,6 +77,10 @@ _UNSUPPORTED: Final[dict[type[ast.expr], str]] = {
 
 class ExpressionsMixin(ParserBase):
     """Parses everything that has a value, except calls and subscripts of tensors."""
+
+    read_subscript: Callable[[Expr, ast.Subscript], Any]
+    unified: Callable[[str, list[Any], ast.AST], Expr]
+    call_value: Callable[[ast.Call], Any]
 
     def value(self, node: ast.expr) -> Any:
         """The value of ``node``: a Python object when known at compile time, else an expression."""
@@ -327,15 +330,6 @@ class ExpressionsMixin(ParserBase):
             self.fail(ParserTypeError, f"tuple index {index} is out of range: the tuple has {count} elements", node.slice)
         return TupleGetItemExpr(owner, index % count, self.span(node))
 
-    def read_subscript(self, owner: Expr, node: ast.Subscript) -> Any:
-        raise NotImplementedError
-
-    def unified(self, name: str, args: list[Any], node: ast.AST) -> Expr:
-        raise NotImplementedError
-
-    def call_value(self, node: ast.Call) -> Any:
-        raise NotImplementedError
-
 
 _VALUES: Final[dict[type[ast.expr], Callable[[Any, Any], Any]]] = {
     ast.Constant: ExpressionsMixin._constant,
@@ -354,4 +348,3 @@ _VALUES: Final[dict[type[ast.expr], Callable[[Any, Any], Any]]] = {
 
 BINARY = _BINARY
 SYMBOLS = _SYMBOLS
-INDEX = DataType.INDEX

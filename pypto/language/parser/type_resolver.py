@@ -59,6 +59,10 @@ class TypeResolver(PartsMixin):
         self.parse_expression = parse_expression
         self.source_lines = source_lines
 
+    def share_bases(self, bases: dict[str, Any]) -> None:
+        """Use ``bases`` for allocations by name, so that all functions of a program mean the same ones."""
+        self._bases = bases
+
     # -- types
 
     def resolve_type(self, node: ast.expr) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...errors import InternalError, message_of, user_error
+from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, ParamDirection
 from ...ir.expr import Call, Expr, IterArg, Var, index_const
 from ...ir.program import Function
@@ -16,8 +16,6 @@ from ...ir.stmt import (
     ForStmt,
     IfStmt,
     ReturnStmt,
-    ScopeStmt,
-    SeqStmts,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -25,25 +23,15 @@ from ...ir.stmt import (
     seq,
 )
 from ...ir.types import TensorType, TileType, Type
-from ...ir.visitor import Rewriter, splice
-from ...ops import registry
+from ...ops.registry import decl_of
+from ..emitting import EmittingRewriter, build
 from .plan import MAT, VEC, Plan, Role, is_tensor, role_of
 
 MAT_BRIDGE = "__compiler_tensor_to_tile_mat_bridge"
 """Marks a load into Mat that this pass made, as opposed to one the author wrote."""
 
 
-def build(name: str, *args: Any, span: Span, **kwargs: Any) -> Call:
-    """A call of operator ``name``. What its type rule refuses becomes an error at ``span``."""
-    try:
-        return registry.call(name, *args, span=span, **kwargs)
-    except (registry.OpError, registry.OpTypeError) as error:
-        message, _, hint = message_of(error).partition("\n  hint: ")
-        cls = TypeError if isinstance(error, TypeError) and not isinstance(error, ValueError) else ValueError
-        raise user_error(cls, message, span, hint or None) from error
-
-
-class Converter(Rewriter):
+class Converter(EmittingRewriter):
     """Turns tensor operators into loads, tile operators and stores.
 
     A tensor that becomes a tile has *versions*: the tile variables that hold it, by memory. One that stays in global
@@ -58,7 +46,6 @@ class Converter(Rewriter):
         self.result: Var | None = None
         """The variable the statement at hand defines."""
         self._versions: dict[Var, dict[MemorySpace, Expr]] = {}
-        self._emitted: list[Stmt] = []
         self._targets: list[Sequence[Var]] = []
         for created, index in plan.outputs.items():
             self.vars[created] = self.outputs[index] = Var(f"ret{index}__out", created.type, created.span)
@@ -91,12 +78,10 @@ class Converter(Rewriter):
         versions = self._versions.get(value) if isinstance(value, Var) else None
         if versions is not None:
             return versions.get(space) or next(iter(versions.values()))
-        if isinstance(value, Call):
-            made = self.rewrite(value)
-            if isinstance(made.type, TileType):
-                return self.emit("value__tile", made)
-            return self.load(made, space, value.span)
-        return self.load(self.rewrite(value), space, self._span)
+        made = self.rewrite(value)
+        if isinstance(made.type, TileType):
+            return self.emit("value__tile", made)
+        return self.load(made, space, self.span)
 
     def matrix(self, value: Expr, transposed: bool, name: str) -> Expr:
         """``value`` as a matmul operand."""
@@ -104,9 +89,8 @@ class Converter(Rewriter):
         if not transposed:
             return operand
         if operand.type.memory_space is not MAT:
-            moved = build("tile.move", operand, span=self._span, target_memory=MAT)
-            operand = self.emit(f"{name}__mat", moved)
-        return self.emit(f"{name}__t", build("tile.transpose_view", operand, span=self._span))
+            operand = self.emit(f"{name}__mat", build("tile.move", operand, span=self.span, target_memory=MAT))
+        return self.emit(f"{name}__t", build("tile.transpose_view", operand, span=self.span))
 
     def load(self, tensor: Expr, space: MemorySpace, span: Span) -> Var:
         """All of ``tensor`` as a new tile in ``space``."""
@@ -116,71 +100,45 @@ class Converter(Rewriter):
         return self.emit(f"{name}__{'mat' if space is MAT else 'tile'}", call, span)
 
     def load_call(
-        self, tensor: Expr, offsets: Any, shape: Any, valid: Any, space: MemorySpace, span: Span
+        self, tensor: Expr, offsets: Any, shape: Any, valid: Any, space: MemorySpace, span: Span, **kwargs: Any
     ) -> Call:
-        call = build(
-            "tile.load", tensor, _dims(offsets), _dims(shape), _dims(valid), span=span, target_memory=space
-        )
+        """A load of the window of ``tensor`` at ``offsets``."""
+        window = (list(v) if isinstance(v, tuple) else v for v in (offsets, shape, valid))
+        call = build("tile.load", tensor, *window, span=span, target_memory=space, **kwargs)
         return call.replace(attrs={MAT_BRIDGE: True}) if space is MAT else call
 
-    def emit(self, name: str, value: Expr, span: Span | None = None) -> Var:
-        """Bind ``value`` to a new variable, ahead of the statement at hand."""
-        var = Var(name, value.type, value.span)
-        self._emitted.append(AssignStmt(var, value, span or self._span))
-        return var
-
-    def emit_stmt(self, stmt: Stmt) -> None:
-        self._emitted.append(stmt)
-
     # Statements
-
-    _span: Span = Span.unknown()
-
-    def rewrite_stmt(self, op: Stmt) -> list[Stmt]:
-        """What ``op`` becomes, with what had to come before and after it."""
-        outer, self._emitted, self._span = self._emitted, [], op.span
-        made = self.rewrite(op)
-        stmts, self._emitted = splice([*self._emitted, made]), outer
-        return stmts
 
     def _body(self, body: Stmt, defined: Iterable[Var] = ()) -> Stmt:
         """A region in which the variables ``defined`` come into being."""
         loads = self._loads(defined, None)
-        before = flatten_to_stmts(body)
-        after = [made for stmt in before for made in self.rewrite_stmt(stmt)]
-        if not loads and len(before) == len(after) and all(a is b for a, b in zip(before, after)):
-            return body
-        return seq([*loads, *after], body.span)
+        made = self.rewrite(body)
+        return seq([*loads, made], body.span) if loads else made
 
     def _loads(self, defined: Iterable[Var], span: Span | None) -> list[Stmt]:
         """Loads of those of ``defined`` that are in global memory and wanted on chip."""
-        outer, self._emitted = self._emitted, []
+        made: list[Stmt] = []
         for var in defined:
             for space in self.plan.loads.get(var, ()):
-                loaded = self.load(self.vars.get(var, var), space, span or var.span)
+                at = span or var.span
+                emitted, loaded = self.collect(lambda v=var, s=space, p=at: self.load(self.vars.get(v, v), s, p))
+                made.extend(emitted)
                 self._versions.setdefault(var, {})[space] = loaded
-        loads, self._emitted = self._emitted, outer
-        return loads
+        return made
 
-    def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
-        return self._body(op)
+    def _with_loads(self, stmts: list[Stmt], defined: Iterable[Var], span: Span) -> Stmt:
+        loads = self._loads(defined, span)
+        return seq([*stmts, *loads]) if loads or len(stmts) != 1 else stmts[0]
 
-    def generic(self, op: Any) -> Any:
-        if isinstance(op, ScopeStmt):
-            return op.replace(body=self._body(op.body))
-        return super().generic(op)
-
-    def visit_assign_stmt(self, op: AssignStmt) -> Any:
+    def rewrite_assign(self, op: AssignStmt) -> Stmt:
         self.result = op.var
         value = op.value
         if isinstance(value, Var) and op.var in self.plan.tiles:
-            return self._alias(op, value)
+            return seq(self._alias(op, value))
         if isinstance(value, Call) and self._converts(value):
-            return self._assign_converted(op, value)
-        made = self.rewrite(value)
-        if made is value and self.define(op.var) is op.var:
-            return [op, *self._loads((op.var,), op.span)]
-        return [op.replace(value=made, var=self.define(op.var)), *self._loads((op.var,), op.span)]
+            return self._with_loads(self._assign_converted(op, value), (op.var,), op.span)
+        made = op.replace(value=self.rewrite(value), var=self.define(op.var))
+        return self._with_loads([made], (op.var,), op.span)
 
     def _alias(self, op: AssignStmt, source: Var) -> list[Stmt]:
         made: list[Stmt] = []
@@ -195,21 +153,23 @@ class Converter(Rewriter):
     def _assign_converted(self, op: AssignStmt, call: Call) -> list[Stmt]:
         made: list[Stmt] = []
         for space in self._spaces(op.var, call):
-            value = self._convert(call, space)
-            made.extend(self._emitted)
-            self._emitted = []
-            made.append(op.replace(value=value, var=self._bind(op.var, value, space)))
-        return [*made, *self._loads((op.var,), op.span)]
+            emitted, value = self.collect(lambda s=space: self._convert(call, s))
+            made.extend(emitted)
+            if value is not self.vars.get(op.var):
+                made.append(op.replace(value=value, var=self._bind(op.var, value, space)))
+        return made
 
     def _spaces(self, var: Var, call: Call) -> Sequence[MemorySpace]:
         """The memories to make the result for: several only where it is read from global memory or a view of it."""
-        decl = registry.decl_of(call)
+        decl = decl_of(call)
         for i, arg in enumerate(call.args):
-            role = role_of(decl, i) if is_tensor(arg) else None
+            role = role_of(decl, i) if isinstance(arg, Var) and is_tensor(arg) else None
             if role in (Role.VIEW, Role.WINDOW):
                 spaces = self.plan.spaces.get(var, (VEC,))
-                have = self._versions.get(arg, {}) if role is Role.VIEW or self.is_tile(arg) else None  # pyright: ignore
-                return spaces if have is None else [s for s in spaces if s in have] or spaces[:1]
+                if role is Role.WINDOW and not self.is_tile(arg):
+                    return spaces
+                have = self._versions.get(arg, {})  # pyright: ignore[reportArgumentType]
+                return [s for s in spaces if s in have] or spaces[:1]
         return (VEC,)
 
     def _bind(self, var: Var, value: Expr, space: MemorySpace) -> Var:
@@ -222,10 +182,9 @@ class Converter(Rewriter):
             return made
         return self.define(var)
 
-    def visit_eval_stmt(self, op: EvalStmt) -> Any:
+    def rewrite_eval(self, op: EvalStmt) -> Stmt:
         self.result = None
-        made = self.rewrite(op.expr)
-        return op if made is op.expr else op.replace(expr=made)
+        return op.replace(expr=self.rewrite(op.expr))
 
     # Operators
 
@@ -243,7 +202,7 @@ class Converter(Rewriter):
             raise user_error(
                 ValueError,
                 f"{op.name_hint!r} is computed on chip and has no place in global memory, which its use here needs",
-                self._span,
+                self.span,
                 "write it to a tensor first: out = pl.assemble(out, value, offsets)",
             )
         return op
@@ -256,39 +215,37 @@ class Converter(Rewriter):
 
     def one_to_one(self, call: Call, space: MemorySpace = VEC) -> Expr:
         """The tile operator that the declaration names, applied to the same arguments."""
-        decl = registry.decl_of(call)
+        decl = decl_of(call)
         if decl is None or decl.tile_form is None:
             raise InternalError(f"{call.op.name} has no registered tile conversion", call.span)
         args = [self.tile(a, space if role_of(decl, i) is Role.VIEW else VEC) for i, a in enumerate(call.args)]
         kwargs = self.rewrite_mapping(call.kwargs)
-        made = build(decl.tile_form, *args, span=call.span, **kwargs)
+        named = {p.name: a for p, a in zip(decl.args, args)}
+        made = build(decl.tile_form, *named.values(), span=call.span, **kwargs)
         return made.replace(attrs=self.rewrite_mapping(call.attrs)) if call.attrs else made
 
     # Control flow
 
-    def visit_for_stmt(self, op: ForStmt) -> Any:
+    def rewrite_for(self, op: ForStmt) -> Stmt:
         start, stop, step = (self.rewrite(e) for e in (op.start, op.stop, op.step))
-        carried = self._carry(op.iter_args)
+        carried = self.rewrite_list(op.iter_args, self._carry)
         attrs = self.rewrite_mapping(op.attrs)
-        body = self._loop_body(op, (op.loop_var, *op.iter_args))
+        body = self._loop_body(op)
         results = self._results(op.return_vars, [a.type for a in carried])
         made = op.replace(
             start=start, stop=stop, step=step, iter_args=carried, body=body, return_vars=results, attrs=attrs
         )
-        return [made, *self._loads(op.return_vars, op.span)]
+        return self._with_loads([made], op.return_vars, op.span)
 
-    def visit_while_stmt(self, op: WhileStmt) -> Any:
-        carried = self._carry(op.iter_args)
+    def rewrite_while(self, op: WhileStmt) -> Stmt:
+        carried = self.rewrite_list(op.iter_args, self._carry)
         condition = self.rewrite(op.condition)
-        body = self._loop_body(op, op.iter_args)
+        body = self._loop_body(op)
         results = self._results(op.return_vars, [a.type for a in carried])
         made = op.replace(iter_args=carried, condition=condition, body=body, return_vars=results)
-        return [made, *self._loads(op.return_vars, op.span)]
+        return self._with_loads([made], op.return_vars, op.span)
 
-    def _carry(self, args: Any) -> Any:
-        return self.rewrite_list(args, self._carry_one)
-
-    def _carry_one(self, arg: IterArg) -> Var:
+    def _carry(self, arg: IterArg) -> Var:
         if arg not in self.plan.tiles:
             return self.define(arg)
         space = self.plan.spaces[arg][0]
@@ -297,12 +254,10 @@ class Converter(Rewriter):
         self._versions[arg] = {space: made}
         return made
 
-    def _loop_body(self, op: ForStmt | WhileStmt, defined: Iterable[Var]) -> Stmt:
-        before, self._emitted = self._emitted, []
+    def _loop_body(self, op: ForStmt | WhileStmt) -> Stmt:
         self._targets.append(op.iter_args)
-        body = self._body(op.body, defined)
+        body = self._body(op.body, op.iter_args)
         self._targets.pop()
-        self._emitted = before
         return body
 
     def _results(self, variables: Any, types: Sequence[Type]) -> Any:
@@ -316,46 +271,46 @@ class Converter(Rewriter):
                 made.append(self.define(var))
         return variables if all(a is b for a, b in zip(made, variables)) else type(variables)(made)
 
-    def visit_if_stmt(self, op: IfStmt) -> Any:
+    def rewrite_if(self, op: IfStmt) -> Stmt:
         condition = self.rewrite(op.condition)
-        before, self._emitted = self._emitted, []
         self._targets.append(op.return_vars)
         then_body = self._body(op.then_body)
         else_body = self._body(op.else_body) if op.else_body is not None else None
         self._targets.pop()
-        self._emitted = before
         types = [v.type for v in _yielded(then_body)] if op.return_vars else []
         results = self._results(op.return_vars, types)
         made = op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
-        return [made, *self._loads(op.return_vars, op.span)]
+        return self._with_loads([made], op.return_vars, op.span)
 
-    def visit_yield_stmt(self, op: YieldStmt) -> Stmt:
+    def rewrite_yield(self, op: YieldStmt) -> Stmt:
         targets = self._targets[-1] if self._targets else ()
         values = []
         for i, value in enumerate(op.values):
             target = targets[i] if i < len(targets) else None
-            on_chip = target is not None and target in self.plan.tiles
-            values.append(self.tile(value, self.plan.spaces[target][0]) if on_chip else self.rewrite(value))  # pyright: ignore
+            if target is not None and target in self.plan.tiles:
+                values.append(self.tile(value, self.plan.spaces[target][0]))
+            else:
+                values.append(self.rewrite(value))
         return op if all(a is b for a, b in zip(values, op.values)) else op.replace(values=type(op.values)(values))
 
-    def visit_return_stmt(self, op: ReturnStmt) -> Stmt:
+    def rewrite_return(self, op: ReturnStmt) -> Stmt:
         values = [self._returned(i, value) for i, value in enumerate(op.value)]
         return op if all(a is b for a, b in zip(values, op.value)) else op.replace(value=type(op.value)(values))
 
     def _returned(self, index: int, value: Expr) -> Expr:
-        if not is_tensor(value) or not self.is_tile(value):
-            made = self.rewrite(value)
-            if not isinstance(made.type, TileType):
-                return made
-            made = self.emit(f"ret{index}__tile", made)
-        else:
-            made = self.tile(value)
+        if not is_tensor(value) or (isinstance(value, Var) and not self.is_tile(value)):
+            return self.rewrite(value)
+        made = self.tile(value) if isinstance(value, Var) else self.rewrite(value)
+        if not isinstance(made.type, TileType):
+            return made
         out = self.outputs.get(index)
         if out is None:
             out_type = TensorType(value.type.shape, value.type.dtype)
             out = self.outputs[index] = Var(f"ret{index}__out", out_type, value.span)
+        if not isinstance(made, Var):
+            made = self.emit(f"ret{index}__tile", made)
         zeros = [index_const(0)] * len(out.type.shape)
-        return self.emit(f"ret{index}__store", build("tile.store", made, zeros, out, span=self._span))
+        return self.emit(f"ret{index}__store", build("tile.store", made, zeros, out, span=self.span))
 
 
 def _yielded(body: Stmt) -> Sequence[Expr]:
@@ -363,7 +318,3 @@ def _yielded(body: Stmt) -> Sequence[Expr]:
     if not isinstance(last, YieldStmt):
         raise InternalError("a branch with results does not end in a yield", body.span)
     return last.values
-
-
-def _dims(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

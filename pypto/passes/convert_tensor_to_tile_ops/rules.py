@@ -11,7 +11,8 @@ from ...ir.expr import Call, Expr, Var, index_const
 from ...ir.types import TensorType
 from ...ops.registry import rebind
 from ...ops.rules import dims_text, same, value
-from .rewrite import build
+from ..emitting import build
+from .plan import Role, role_of
 
 if TYPE_CHECKING:
     from .rewrite import Converter
@@ -53,24 +54,32 @@ def _slice(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     if valid is not None and not valid.elements:
         valid = None
     if cv.is_tile(b["input"]):
+        if b["clamp"]:
+            raise user_error(
+                ValueError,
+                "pl.slice with clamp reads global memory, and its source is computed on chip",
+                call.span,
+                "state the part that is there: valid_shape=[...]",
+            )
         kwargs = {"pad_value": b["pad_value"]} if b["pad_value"] is not PadValue.null else {}
         made = build("tile.slice", cv.tile(b["input"], space), shape, offset, valid, span=call.span, **kwargs)
     else:
         made = _window(cv, cv.rewrite(b["input"]), offset, shape, valid, space, call)
-    return _dropped(cv, made, call, b["drop_dims"])
+    return _dropped(cv, made, call, b["drop_dims"] is not None and len(b["drop_dims"].elements) > 0)
 
 
 def _window(
     cv: Converter, tensor: Expr, offset: Any, shape: Any, valid: Any, space: MemorySpace, call: Call
 ) -> Expr:
-    made = cv.load_call(tensor, offset, shape, valid or shape, space, call.span)
+    clamp = {"clamp": True} if rebind(call)["clamp"] else {}
+    made = cv.load_call(tensor, offset, shape, valid or shape, space, call.span, **clamp)
     region = made.type.valid_shape
-    if valid is None and not all(same(a, b) for a, b in zip(region, made.type.shape)):
+    if valid is None and not clamp and not all(same(a, b) for a, b in zip(region, made.type.shape)):
         made = cv.load_call(tensor, offset, shape, region, space, call.span)
     return made
 
 
-def _dropped(cv: Converter, made: Expr, call: Call, drop: Any) -> Expr:
+def _dropped(cv: Converter, made: Expr, call: Call, drop: bool) -> Expr:
     """``made`` without the unit dimensions the call drops."""
     pad = rebind(call)["pad_value"]
     if pad not in (None, PadValue.null) and made.op.name == "tile.load":  # pyright: ignore[reportAttributeAccessIssue]
@@ -91,6 +100,32 @@ def _assemble(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     kwargs = {k: v for k, v in call.kwargs.items() if k == "atomic"}
     source = cv.tile(b["source"])
     return build("tile.store", source, offset, cv.rewrite(target), span=call.span, **kwargs)
+
+
+@rule("tensor.reshape", "tensor.transpose")
+def _reshaped(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    """A valid region stated for the result narrows the tile afterwards."""
+    b = rebind(call)
+    region = b["valid_shape"].elements if b["valid_shape"] is not None else ()
+    viewed = role_of(call.op.decl, 0) is Role.VIEW
+    source = cv.tile(b["input"], space if viewed else VEC)
+    made = build(_tile_name(call), source, *(cv.rewrite(a) for a in _plain_args(call)), span=call.span)
+    if not region or all(same(x, y) for x, y in zip(region, made.type.valid_shape)):
+        return made
+    if len(region) != 2:
+        raise user_error(
+            ValueError,
+            f"valid_shape {dims_text(region)} of a {len(region)}-dimensional value cannot be kept on chip",
+            call.span,
+            "give valid_shape to pl.slice where the value is read",
+        )
+    name = cv.result.name_hint if cv.result is not None else "value"
+    rows, columns = (cv.rewrite(d) for d in region)
+    return build("tile.set_validshape", cv.emit(f"{name}__whole", made), rows, columns, span=call.span)
+
+
+def _plain_args(call: Call) -> Sequence[Expr]:
+    return call.args[1 : 2 if call.op.name == "tensor.reshape" else 3]
 
 
 @rule("tensor.view")
@@ -163,7 +198,8 @@ def _matmul_acc(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     acc = cv.tile(b["acc"])
     lhs = cv.matrix(b["lhs"], b["a_trans"], "lhs")
     rhs = cv.matrix(b["rhs"], b["b_trans"], "rhs")
-    return build("tile.batch_matmul_acc" if _batched(acc, lhs, rhs) else "tile.matmul_acc", acc, lhs, rhs, span=call.span)
+    form = "tile.batch_matmul_acc" if _batched(acc, lhs, rhs) else "tile.matmul_acc"
+    return build(form, acc, lhs, rhs, span=call.span)
 
 
 def _batched(*operands: Expr) -> bool:

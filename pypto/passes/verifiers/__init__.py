@@ -18,8 +18,36 @@ if TYPE_CHECKING:
 P = IRProperty
 
 RULES: dict[IRProperty, tuple[str, str]] = {
-    P.SSAForm: ("ssa", "SSAForm"),
-    P.UseAfterDef: ("ssa", "UseAfterDef"),
+    getattr(P, name): (module, name)
+    for module, names in {
+        "ssa": ("SSAForm", "UseAfterDef"),
+        "structure": (
+            "BreakContinueValid",
+            "InlineFunctionsEliminated",
+            "NoNestedCalls",
+            "NoNestedInCore",
+            "NoRedundantBlocks",
+            "NormalizedStmtStructure",
+            "PipelineLoopValid",
+            "PipelineResolved",
+            "StructuredCtrlFlow",
+            "UnrollResolved",
+        ),
+        "type_rules": ("AssignTypeSymmetry", "TileOps2D", "TileTypeCoherence", "TypeChecked"),
+        "functions": (
+            "ArrayNotEscaped",
+            "InOutUseValid",
+            "IncoreTileOps",
+            "ManualDepsOnSubmitOnly",
+            "OrchestrationReferencesResolved",
+            "OutParamNotShadowed",
+            "SplitIncoreOrch",
+        ),
+        "operands": ("AccToGmStoreValid", "AtomicAddDtypeValid", "TileMemoryInferred"),
+        "places": ("AllocatedMemoryAddr", "HasMemRefs"),
+        "tensor_view": ("TensorViewCanonical",),
+    }.items()
+    for name in names
 }
 """The module and class of each property's rule. A property without one is taken on trust."""
 

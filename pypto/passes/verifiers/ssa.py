@@ -19,6 +19,8 @@ SCOPE_VIOLATION = 6
 MISPLACED_YIELD = 7
 USE_BEFORE_DEF = 401
 
+MISPLACED = "YieldStmt before the terminating position of its scope"
+
 
 class _Scopes(Rule):
     """Tracks which variables are visible."""
@@ -129,7 +131,7 @@ class SSAForm(_Scopes):
         stmts: Sequence[Stmt] = body.stmts if isinstance(body, SeqStmts) else ()
         for stmt in stmts[:-1]:
             if isinstance(stmt, YieldStmt):
-                self.report("YieldStmt must be the last statement of its scope", stmt.span, MISPLACED_YIELD)
+                self.report(MISPLACED, stmt.span, MISPLACED_YIELD)
 
 
 def last_stmt(body: Stmt) -> Stmt | None:

@@ -15,7 +15,9 @@ def _legal(site: Site) -> None:
     before, after = data_type(source), data_type(result)
     if before is None or after is None or not site.target.can_cast(before, after):
         options = ", ".join(dtype.mlir for dtype in site.target.casts.get(before, ())) if before else "none"
-        raise PtoError(f"'pto.tcvt': {site.arch} has no conversion from {source} to {result} (from {source}: {options})")
+        raise PtoError(
+            f"'pto.tcvt': {site.arch} has no conversion from {source} to {result} (from {source}: {options})"
+        )
 
 
 def _cast(site: Site) -> Run:

@@ -113,6 +113,12 @@ def _acc_type(site: Site) -> None:
         raise PtoError(f"'pto.{site.spec.mnemonic}': accumulates {acc} into {dst}")
 
 
+def _one_row(site: Site) -> None:
+    rows = site.tile("dst").v_row
+    if rows not in (None, 1):
+        raise PtoError(f"'pto.{site.spec.mnemonic}': a vector times a matrix has 1 valid row, got {rows}")
+
+
 def _bias_type(site: Site) -> None:
     bias, dst = site.tile("bias"), site.tile("dst")
     if bias.dtype != dst.dtype or bias.rows != 1 or bias.cols != dst.cols:
@@ -121,13 +127,13 @@ def _bias_type(site: Site) -> None:
 
 _PHASE = "accPhase:acc_phase=unspecified"
 
-for _name in ("tmatmul", "tgemv"):
+for _name, _shape_rule in (("tmatmul", ()), ("tgemv", (_one_row,))):
     declare(
         _name,
         "lhs rhs -> dst",
         pipe="M",
         attrs=_PHASE,
-        checks=(loc("lhs", "left"), loc("rhs", "right"), loc("dst", "acc"), _operands("lhs", "rhs")),
+        checks=(loc("lhs", "left"), loc("rhs", "right"), loc("dst", "acc"), _operands("lhs", "rhs"), *_shape_rule),
         bind=_multiply,
         cost=_cost("lhs"),
         doc="dst = lhs @ rhs.",
@@ -144,6 +150,7 @@ for _name in ("tmatmul", "tgemv"):
             loc("dst", "acc"),
             _operands("lhs", "rhs"),
             _acc_type,
+            *_shape_rule,
         ),
         bind=_accumulate,
         cost=_cost("lhs"),
@@ -161,6 +168,7 @@ for _name in ("tmatmul", "tgemv"):
             loc("dst", "acc"),
             _operands("a", "b"),
             _bias_type,
+            *_shape_rule,
         ),
         bind=_with_bias,
         cost=_cost("a"),

@@ -10,7 +10,7 @@ import numpy as np
 from ..checks import dtypes, row_major, same_dtype, same_valid, scalar_of, vec
 from ..numerics import in_f32, is_floating
 from ..runtime import Array, elementwise, to_scalar, vector_cost
-from ..spec import Bind, Site, declare
+from ..spec import Site, declare
 from ..types import Tile
 
 _FLOATS = "f16 f32"
@@ -26,7 +26,9 @@ def quotient(left: Array, right: Array) -> Array:
     safe = np.where(right == 0, 1, right).astype(dtype)
     floor = np.floor_divide(left, safe)
     inexact = (floor * safe != left) & ((left < 0) != (safe < 0))
-    return np.where(right == 0, dtype.type(-1 if dtype.kind == "i" else np.iinfo(dtype).max), floor + inexact).astype(dtype)
+    return np.where(right == 0, dtype.type(-1 if dtype.kind == "i" else np.iinfo(dtype).max), floor + inexact).astype(
+        dtype
+    )
 
 
 def _binary(name: str, function: Callable[..., Array], a2a3: str, a5: str, attrs: str = "", passes: float = 1) -> None:
@@ -145,7 +147,7 @@ _unary("tabs", np.abs, _FLOATS, _FLOATS)
 _unary("texp", in_f32(np.exp), _FLOATS, _FLOATS, "precisionType:exp_precision=default", passes=2)
 _unary("tlog", in_f32(np.log), _FLOATS, _FLOATS, "precisionType:log_precision=default", passes=2)
 _unary("tsqrt", in_f32(np.sqrt), _FLOATS, _FLOATS, "precisionType:sqrt_precision=default", passes=2)
-_unary("trecip", lambda x: (x.dtype.type(1) / x), _FLOATS, _FLOATS, "precisionType:recip_precision=default", passes=4)
+_unary("trecip", lambda x: x.dtype.type(1) / x, _FLOATS, _FLOATS, "precisionType:recip_precision=default", passes=4)
 _unary("trelu", lambda x: np.maximum(x, x.dtype.type(0)), "f16 f32 i32", "f16 f32 i32")
 
 declare(
@@ -254,7 +256,6 @@ declare(
     ),
     bind=_axpy,
     cost=vector_cost(),
-    reads_outs=True,
     doc="dst + src * scalar, rounded once.",
 )
 
@@ -308,4 +309,3 @@ declare(
     cost=vector_cost(),
     doc="A scalar in every valid element.",
 )
-

@@ -72,7 +72,7 @@ def _load(site: Site) -> Run:
         valid_rows, valid_cols = dst.valid
         if rows > valid_rows or cols > valid_cols:
             raise PtoError(
-                f"'pto.tload': window of {rows}x{cols} elements exceeds the {valid_rows}x{valid_cols} valid ones of 'dst'"
+                f"'pto.tload': window of {rows}x{cols} elements, but 'dst' has {valid_rows}x{valid_cols} valid ones"
             )
         data = src.read()
         if data.dtype != dtype:
@@ -163,12 +163,14 @@ declare(
     "tstore",
     "src -> dst:view",
     pipe=lambda site: "FIX" if site.tile("src").loc == "acc" else "MTE3",
-    attrs="stPhase:st_phase=unspecified atomicType:atomic_type=atomic_none reluPreMode:relu_pre_mode=no_relu layout?:layout",
+    attrs="stPhase:st_phase=unspecified atomicType:atomic_type=atomic_none reluPreMode:relu_pre_mode=no_relu "
+    "layout?:layout",
     checks=(loc("src", "vec", "mat", "acc"), _check_store, _check_atomic),
     bind=_store,
     cost=_store_cost,
     doc="The valid region of a tile into a window of global memory, optionally combined with what is there.",
 )
+
 
 def _legal_move(site: Site) -> None:
     src, dst = site.tile("src"), site.tile("dst")
@@ -310,7 +312,6 @@ declare(
     checks=(_legal_move, _moved_dtype, _only_from_acc),
     bind=_insert,
     cost=_move_cost,
-    reads_outs=True,
     doc="A tile into a window of a larger one.",
 )
 

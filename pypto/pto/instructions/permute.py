@@ -19,7 +19,9 @@ def _transpose(site: Site) -> Run:
     def run(src: TileValue, dst: TileValue) -> None:
         rows, cols = src.valid
         if dst.valid != (cols, rows):
-            raise PtoError(f"'pto.ttrans': {rows}x{cols} valid elements transpose to {cols}x{rows}, 'dst' has {dst.valid}")
+            raise PtoError(
+                f"'pto.ttrans': {rows}x{cols} valid elements transpose to {cols}x{rows}, 'dst' has {dst.valid}"
+            )
         dst.write(np.array(src.read()).T)
 
     return run
@@ -35,6 +37,7 @@ declare(
         item_size("src", bytes=(1, 2, 4)),
         row_major("src"),
     ),
+    in_place=False,
     bind=_transpose,
     cost=vector_cost(4),
     doc="dst[j, i] = src[i, j].",
@@ -98,6 +101,7 @@ declare(
         valid_axis("src0", "src1", 0),
         valid_axis("src0", "dst", 0),
     ),
+    in_place=False,
     bind=_concat,
     cost=vector_cost(),
     doc="Columns of src0, then those of src1.",
@@ -165,6 +169,7 @@ declare(
         row_major("src", "indices", "dst"),
         same_valid("dst", "indices"),
     ),
+    in_place=False,
     bind=_gather,
     cost=vector_cost(8),
     doc="dst[i, j] = src at position indices[i, j] of its buffer, row after row.",
@@ -199,6 +204,7 @@ declare(
         row_major("src", "offsets", "dst"),
         same_valid("dst", "offsets"),
     ),
+    in_place=False,
     bind=_gather_bytes,
     cost=vector_cost(8),
     doc="dst[i, j] = src at a byte offset into its buffer.",
@@ -257,6 +263,7 @@ declare(
         row_major("src", "idx", "dst"),
         _whole_blocks,
     ),
+    in_place=False,
     bind=_sort32,
     cost=vector_cost(4, of="src"),
     doc="Blocks of 32 columns sorted from largest to smallest, as pairs of value and index, 8 bytes each.",
@@ -270,7 +277,9 @@ def _merge(site: Site) -> Run:
     def run(src: TileValue, length: int, dst: TileValue) -> None:
         cols = src.valid[1]
         if length % 64 or length <= 0 or cols % (4 * length):
-            raise PtoError(f"'pto.tmrgsort': {cols} columns are not groups of four blocks of {length}, a multiple of 64")
+            raise PtoError(
+                f"'pto.tmrgsort': {cols} columns are not groups of four blocks of {length}, a multiple of 64"
+            )
         pairs = src.read().reshape(-1, 4 * length // factor, factor)
         order = _descending(pairs[..., 0])
         dst.write_at(0, 0, np.take_along_axis(pairs, order[..., None], 1).reshape(1, cols))
@@ -289,6 +298,7 @@ declare(
     "src blockLen:int -> dst",
     pipe="V",
     checks=(vec("src", "dst"), same_dtype("dst", "src"), dtypes("src", "f16 f32"), row_major("src", "dst"), _one_row),
+    in_place=False,
     bind=_merge,
     cost=vector_cost(4),
     doc="Groups of four sorted blocks of pairs merged, largest first; blockLen counts elements.",

@@ -69,7 +69,12 @@ def _reduce(function: Callable[[Array, int], Array], axis: int) -> Callable[[Sit
 
 
 def _declare(
-    name: str, function: Callable[[Array, int], Array], axis: int, checks: Sequence[Check], attrs: str = "", passes: float = 1
+    name: str,
+    function: Callable[[Array, int], Array],
+    axis: int,
+    checks: Sequence[Check],
+    attrs: str = "",
+    passes: float = 1,
 ) -> None:
     declare(
         name,

@@ -1,0 +1,18 @@
+"""Reasoning about integer expressions: constant folding, bounds, residues, simplification, proofs."""
+
+from __future__ import annotations
+
+from .bounds import ConstIntBound, ConstIntBoundAnalyzer
+from .analyzer import Analyzer
+from .canonical import CanonicalSimplifier
+from .const_fold import fold_const
+from .integers import extended_euclidean, floordiv, floormod, gcd, lcm
+from .modular import ModularSet, ModularSetAnalyzer
+from .rewrite import RewriteSimplifier
+
+__all__ = [
+    "Analyzer",
+    "CanonicalSimplifier", "ConstIntBound", "ConstIntBoundAnalyzer", "ModularSet", "ModularSetAnalyzer",
+    "RewriteSimplifier",
+    "extended_euclidean", "floordiv", "floormod", "fold_const", "gcd", "lcm",
+]  # fmt: skip

@@ -1,0 +1,7 @@
+"""The parser of the kernel language."""
+
+from __future__ import annotations
+
+from ...errors import ParserError
+
+__all__ = ["ParserError"]

@@ -1,0 +1,326 @@
+"""Calls: operators, functions of the program, inline functions, constructs, compile-time Python."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...dtypes import DataType
+from ...errors import (
+    InvalidOperationError,
+    ParserError,
+    ParserSyntaxError,
+    ParserTypeError,
+    UnsupportedFeatureError,
+)
+from ...ir import scalar as S
+from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr
+from ...ir.program import Function
+from ...ir.types import ScalarType, Type
+from .. import forms
+from .base import OP_ERRORS, ParserBase, type_text
+from .expr_evaluator import BUILTINS
+from .signatures import Signature, deduce_call_type
+from .type_consistency import difference
+
+
+class CallsMixin(ParserBase):
+    """Parses calls."""
+
+    value: Callable[[ast.expr], Any]
+    constant: Callable[[ast.expr, str], Any]
+    expand_inline: Callable[..., Any]
+
+    def call_value(self, node: ast.Call) -> Any:
+        """The value of a call: an expression, or a Python value when it runs at compile time."""
+        method = self.own_method(node.func)
+        if method is not None:
+            return self.call_program_function(method, node)
+        callee = self.callee(node.func)
+        if isinstance(callee, forms.Form):
+            return self._call_form(callee, node)
+        if isinstance(callee, Function):
+            return self.call_function(callee, node)
+        if hasattr(callee, "build"):
+            return self.call_operator(callee, node)
+        if hasattr(callee, "is_inline_function"):
+            return self.expand_inline(callee, node)
+        return self._call_python(callee, node)
+
+    def callee(self, func: ast.expr) -> Any:
+        """The Python object a call names."""
+        if not isinstance(func, (ast.Name, ast.Attribute)):
+            self.fail(UnsupportedFeatureError, "Unsupported call: only named functions can be called", func)
+        if isinstance(func, ast.Name) and func.id == "print":
+            self.fail(UnsupportedFeatureError, "Unsupported call: print has no meaning in a kernel", func, "pl.static_print(..) prints while parsing")
+        return self.value(func)
+
+    def own_method(self, func: ast.expr) -> str | None:
+        """``foo`` for ``self.foo`` in a method of a program."""
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
+            return func.attr if not self.scopes.is_defined("self") else None
+        return None
+
+    def arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        """Argument values of a call."""
+        args = [self.value(a) for a in node.args]
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self.fail(UnsupportedFeatureError, "Unsupported call: `**` arguments are not part of the language", keyword.value)
+            kwargs[keyword.arg] = self.value(keyword.value)
+        return args, kwargs
+
+    # -- operators
+
+    def call_operator(self, op: Any, node: ast.Call) -> Any:
+        args, kwargs = self.arguments(node)
+        for value, arg in [*zip(args, node.args), *((kwargs[k.arg], k.value) for k in node.keywords if k.arg)]:
+            self._check_operand(value, arg)
+        return self._build(op, args, kwargs, node, self._label(node.func))
+
+    def _check_operand(self, value: Any, node: ast.expr) -> None:
+        if isinstance(value, str) and isinstance(node, ast.Name):
+            return
+        if callable(value) and not isinstance(value, (type, Expr)):
+            self.as_expr(value, node)
+
+    def _build(self, op: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST, label: str) -> Any:
+        try:
+            return op.build(args, kwargs, self.span(node))
+        except ParserError:
+            raise
+        except OP_ERRORS as error:
+            raise self.wrap_op_error(label, error, node) from error
+
+    def _label(self, func: ast.expr) -> str:
+        owner, _, name = ast.unparse(func).rpartition(".")
+        return f"{owner} operation '{name}'" if owner else f"operation '{name}'"
+
+    def unified(self, name: str, args: list[Any], node: ast.AST) -> Expr:
+        """``pl.<name>(*args)``, dispatched on the arguments' types."""
+        from ...ops.functions import unified
+
+        op = unified.get(name)
+        if op is None:
+            kinds = ", ".join(type_text(a.type) if isinstance(a, Expr) else type(a).__name__ for a in args)
+            self.fail(InvalidOperationError, f"no operator '{name}' applies to {kinds}", node)
+        return self._build(op, args, {}, node, f"pl operation '{name}'")
+
+    # -- functions of the program
+
+    def call_program_function(self, name: str, node: ast.Call) -> Call:
+        """``self.name(..)``."""
+        signature = self.program_signature(name, node.func)
+        args = self.match_arguments(signature, node)
+        return Call(signature.global_var, args, self.call_type(signature, args, node), self.span(node))
+
+    def program_signature(self, name: str, node: ast.expr) -> Signature:
+        """The signature of a function of the program. UndefinedVariableError when there is none."""
+        from ...errors import UndefinedVariableError
+
+        if self.program is None:
+            self.fail(InvalidOperationError, f"'self.{name}' can be called only in a method of a @pl.program class", node)
+        found = self.program.signature(name)
+        if found is None:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, self.program.names(), 2)
+            hint = f"did you mean {' or '.join(f'self.{c}' for c in close)}?" if close else None
+            self.fail(UndefinedVariableError, f"Function '{name}' is not defined in the program", node, hint)
+        return found
+
+    def call_function(self, function: Function, node: ast.Call) -> Call:
+        """A call of a function defined with @pl.function outside the program."""
+        signature = self.external(function, node.func)
+        args = self.match_arguments(signature, node)
+        return Call(signature.global_var, args, self.call_type(signature, args, node), self.span(node))
+
+    def external(self, function: Function, node: ast.expr) -> Signature:
+        """The signature of a function defined elsewhere, which becomes part of the program."""
+        known = self.externals.get(function.name)
+        if known is not None and known is not function:
+            self.fail(ParserSyntaxError, f"two different functions named '{function.name}' are called", node, "rename one of them")
+        if self.program is not None:
+            signature = self.program.external(function)
+            if signature is None:
+                self.fail(
+                    ParserSyntaxError, f"function '{function.name}' conflicts with one of the same name in the program", node, "rename one of them"
+                )
+        else:
+            signature = Signature.of_function(function)
+        self.externals[function.name] = function
+        return signature
+
+    def match_arguments(
+        self, signature: Signature, node: ast.Call, skip: int = 0, reserved: frozenset[str] = frozenset()
+    ) -> list[Expr]:
+        """Arguments in parameter order; positional ones after ``skip``, keywords not ``reserved``."""
+        name, params = signature.name, signature.params
+        positional = node.args[skip:]
+        if len(positional) > len(params):
+            self._wrong_count(signature, len(positional) + len(node.keywords), node)
+        slots: dict[str, tuple[Expr, ast.expr]] = {}
+        for (param, _), arg in zip(params, positional):
+            slots[param.name_hint] = (self.as_expr(self.value(arg), arg), arg)
+        for keyword in node.keywords:
+            if keyword.arg in reserved:
+                continue
+            if keyword.arg is None or all(p.name_hint != keyword.arg for p, _ in params):
+                hint = f"it takes {', '.join(p.name_hint for p, _ in params)}"
+                self.fail(ParserTypeError, f"Function '{name}' has no parameter '{keyword.arg or '**'}'", keyword.value, hint)
+            if keyword.arg in slots:
+                self.fail(ParserTypeError, f"Function '{name}' got '{keyword.arg}' twice", keyword.value)
+            slots[keyword.arg] = (self.as_expr(self.value(keyword.value), keyword.value), keyword.value)
+        if len(slots) != len(params):
+            self._wrong_count(signature, len(slots), node)
+        return [self._fit(signature, p.name_hint, p.type, *slots[p.name_hint]) for p, _ in params]
+
+    def _wrong_count(self, signature: Signature, count: int, node: ast.AST) -> None:
+        names = ", ".join(p.name_hint for p, _ in signature.params)
+        self.fail(
+            ParserTypeError,
+            f"Function '{signature.name}' expects {len(signature.params)} argument(s), got {count}",
+            node,
+            f"call {signature.name}({names})",
+        )
+
+    def _fit(self, signature: Signature, name: str, wanted: Type, value: Expr, node: ast.expr) -> Expr:
+        """An argument for a parameter of type ``wanted``; bare constants take its dtype."""
+        if isinstance(wanted, ScalarType):
+            value = self.retype_constant(value, wanted.dtype)
+        found = difference(wanted, value.type)
+        if found is not None:
+            found = found.replace("the annotation", "the parameter").replace("the value", "the argument")
+            self.fail(ParserTypeError, f"Argument '{name}' of '{signature.name}' does not fit: {found}", node)
+        return value
+
+    def retype_constant(self, value: Expr, dtype: DataType) -> Expr:
+        """A bare number in ``dtype``, where that holds it exactly as written; anything else unchanged."""
+        if isinstance(value, ConstInt) and value.dtype is DataType.INDEX and dtype is not DataType.INDEX:
+            if dtype.is_float():
+                return ConstFloat(float(value.value), dtype, value.span)
+            if dtype.is_int():
+                return ConstInt(value.value, dtype, value.span)
+        if isinstance(value, ConstFloat) and value.dtype is DataType.FP32 and dtype.is_float():
+            return ConstFloat(value.value, dtype, value.span)
+        return value
+
+    def call_type(self, signature: Signature, args: list[Expr], node: ast.AST) -> Type:
+        try:
+            return deduce_call_type(signature, args)
+        except OP_ERRORS as error:
+            raise self.wrap_op_error(f"call of '{signature.name}'", error, node) from error
+
+    # -- constructs with a value
+
+    def _call_form(self, form: forms.Form, node: ast.Call) -> Any:
+        handler = _FORMS.get(form)
+        if handler is not None:
+            return handler(self, node)
+        where = "a statement of its own"
+        if isinstance(form, forms.LoopForm) or form is forms.while_:
+            where = f"a for loop: for i in pl.{form.name}(..):"
+        elif form in (forms.at, forms.cluster, forms.scope, forms.manual_scope, forms.spmd, forms.split_aiv):
+            where = f"a with statement: with pl.{form.name}(..):"
+        self.fail(ParserSyntaxError, f"pl.{form.name}() cannot be used in an expression", node, f"write it in {where}")
+
+    def _const(self, node: ast.Call) -> Expr:
+        if len(node.args) != 2 or node.keywords:
+            self.fail(ParserSyntaxError, "pl.const() takes a value and a dtype", node, "write pl.const(1, pl.INT32)")
+        value, dtype = self.constant(node.args[0], "the value of pl.const()"), self.value(node.args[1])
+        if not isinstance(dtype, DataType):
+            self.fail(ParserTypeError, "the second argument of pl.const() must be a dtype", node.args[1], "write pl.const(1, pl.INT32)")
+        span = self.span(node)
+        if isinstance(value, bool) and dtype is DataType.BOOL:
+            return ConstBool(value, span)
+        if isinstance(value, (int, float)) and dtype.is_float():
+            return ConstFloat(float(value), dtype, span)
+        if isinstance(value, int) and not isinstance(value, bool) and dtype.is_int():
+            low, high = dtype.int_range()
+            if not low <= value <= high:
+                self.fail(ParserTypeError, f"{value} does not fit {dtype}: it holds {low} to {high}", node.args[0])
+            return ConstInt(value, dtype, span)
+        self.fail(ParserTypeError, f"pl.const() cannot make {value!r} a {dtype}", node.args[0])
+
+    def scalar_call(self, name: str, args: list[Any], node: ast.AST) -> Any:
+        """A scalar expression class applied to numbers; folded when all are known."""
+        if not any(isinstance(a, Expr) for a in args):
+            args = [self.as_expr(args[0], node), *args[1:]]
+        try:
+            return S.build_scalar(name, args, self.span(node))
+        except OP_ERRORS as error:
+            raise self.wrap_op_error(f"'{name.lower()}'", error, node) from error
+
+    # -- Python
+
+    def _call_python(self, callee: Any, node: ast.Call) -> Any:
+        args, kwargs = self.arguments(node)
+        known = not any(_mentions_expr(a) for a in [*args, *kwargs.values()])
+        if callee in (min, max, abs) and not known:
+            return self._scalar_builtin(callee.__name__, args, node)
+        name = ast.unparse(node.func)
+        if callee is range:
+            self.fail(ParserSyntaxError, "For loop must use pl.range(), not range()", node, "write for i in pl.range(..):")
+        if not callable(callee):
+            self.fail(InvalidOperationError, f"'{name}' is a {type(callee).__name__}: it cannot be called", node)
+        if not known and self._in_namespace(callee):
+            return self._guarded(callee, args, kwargs, node)
+        if not known:
+            hint = "convert with pl.cast(x, dtype)" if callee in (int, float, bool) else "decorate it with @pl.function or @pl.inline"
+            if callee is len:
+                hint = "read x.shape[i]"
+            self.fail(UnsupportedFeatureError, f"Unsupported call: '{name}' is a Python function and cannot take kernel values", node, hint)
+        return self.closure_value(self._guarded(callee, args, kwargs, node))
+
+    def _in_namespace(self, callee: Any) -> bool:
+        return callee not in BUILTINS.values() and getattr(callee, "__module__", "").startswith("pypto.")
+
+    def _guarded(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        try:
+            return callee(*args, **kwargs)
+        except ParserError:
+            raise
+        except (*OP_ERRORS, ArithmeticError, AttributeError, LookupError) as error:
+            raise self.wrap_op_error(self._label(node.func), error, node) from error
+
+    def _scalar_builtin(self, name: str, args: list[Any], node: ast.Call) -> Any:
+        wanted = 1 if name == "abs" else 2
+        if len(args) < wanted or (name == "abs" and len(args) > 1):
+            self.fail(ParserTypeError, f"{name}() takes {wanted} scalars here, got {len(args)}", node)
+        if not all(_is_number(a) for a in args):
+            self.fail(InvalidOperationError, f"{name}() takes scalars", node, f"pl.{'abs' if name == 'abs' else name + 'imum'}(..) takes tensors and tiles")
+        made = args[0]
+        if name == "abs":
+            return self.scalar_call("Abs", [made], node)
+        for other in args[1:]:
+            made = self.scalar_call(name.capitalize(), [made, other], node)
+        return made
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Expr):
+        return isinstance(value.type, ScalarType)
+    return isinstance(value, (bool, int, float))
+
+
+def _mentions_expr(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_mentions_expr(v) for v in value)
+    return isinstance(value, Expr)
+
+
+_FORMS: Final[dict[forms.Form, Callable[[Any, ast.Call], Any]]] = {
+    forms.const: CallsMixin._const,
+}
+
+
+def form_value(form: forms.Form) -> Callable[[Any], Any]:
+    """Register the handler of a construct that has a value."""
+
+    def register(handler: Any) -> Any:
+        _FORMS[form] = handler
+        return handler
+
+    return register

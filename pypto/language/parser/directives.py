@@ -1,0 +1,105 @@
+"""Constructs that work while parsing: prints, assertions, function attributes, dump tags."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...errors import ParserError, ParserSyntaxError, ParserTypeError
+from ...ir.enums import FunctionType
+from ...ir.expr import ConstBool, Expr, Var
+from .. import forms
+from .control_flow import ControlFlowMixin
+
+
+class DirectivesMixin(ControlFlowMixin):
+    """Parses compile-time statements."""
+
+    attrs: dict[str, Any]
+
+    def eval_form(self, form: forms.Form, node: ast.Call) -> bool:
+        """Parse a construct that stands as a statement; False when it is none of these."""
+        handler = _STATEMENTS.get(form)
+        if handler is not None:
+            handler(self, node)
+        return handler is not None
+
+    def _static_print(self, node: ast.Call) -> None:
+        if not node.args or node.keywords:
+            self.fail(ParserSyntaxError, "pl.static_print() requires at least 1 argument and takes no keywords", node)
+        text = " ".join(self._shown(a) for a in node.args)
+        span = self.span(node)
+        print(f"static_print [{span.filename}:{span.begin_line}]: {text}")
+
+    def _shown(self, node: ast.expr) -> str:
+        if isinstance(node, ast.JoinedStr):
+            return "".join(self._shown_part(p) for p in node.values)
+        value = self.value(node)
+        if isinstance(value, Var):
+            return f"{value.name_hint}: {value.type}"
+        if isinstance(value, Expr):
+            from ...ir.printer import python_print
+
+            return python_print(value)
+        return str(value)
+
+    def _shown_part(self, part: ast.expr) -> str:
+        if isinstance(part, ast.Constant):
+            return str(part.value)
+        assert isinstance(part, ast.FormattedValue)
+        if part.conversion != -1 or part.format_spec is not None:
+            self.fail(ParserSyntaxError, "f-strings of pl.static_print() take plain {expr} placeholders: no conversions or format specs", part)
+        return self._shown(part.value)
+
+    def _static_assert(self, node: ast.Call) -> None:
+        if not 1 <= len(node.args) <= 2 or node.keywords and (len(node.args) == 2 or node.keywords[0].arg != "msg"):
+            self.fail(ParserSyntaxError, "pl.static_assert() takes a condition and a message", node)
+        message_node = node.args[1] if len(node.args) == 2 else node.keywords[0].value if node.keywords else None
+        message = ""
+        if message_node is not None:
+            if not isinstance(message_node, ast.Constant) or not isinstance(message_node.value, str):
+                self.fail(ParserSyntaxError, "the message of pl.static_assert() must be a string literal", message_node)
+            message = message_node.value
+        value = self.value(node.args[0])
+        if isinstance(value, ConstBool):
+            value = value.value
+        if isinstance(value, Expr):
+            known = getattr(value, "value", None)
+            if known is None:
+                self.fail(ParserSyntaxError, "the condition of pl.static_assert() must be known at compile time", node.args[0])
+            value = known
+        if not value:
+            self.fail(ParserError, f"static_assert failed: {message or ast.unparse(node.args[0])}", node)
+
+    def _func_attr(self, node: ast.Call) -> None:
+        if len(node.args) != 1 or node.keywords:
+            self.fail(ParserSyntaxError, "pl.func_attr() takes one dict", node, 'write pl.func_attr({"key": value})')
+        if self.body.stmts or self.body.kind != "function":
+            self.fail(ParserSyntaxError, "pl.func_attr() must precede every other statement of the function", node)
+        for key, value in self.attr_dict(node.args[0]).items():
+            if key in self.attrs:
+                self.fail(ParserSyntaxError, f"function attribute '{key}' is given twice", node.args[0])
+            self.attrs[key] = value
+
+    def _dump_tag(self, node: ast.Call) -> None:
+        if self.func_type not in (FunctionType.Orchestration, FunctionType.Inline):
+            self.fail(ParserSyntaxError, "pl.dump_tag() is allowed in Orchestration and Inline functions only", node)
+        if len(node.args) != 1 or not isinstance(node.args[0], ast.Name):
+            self.fail(ParserSyntaxError, "pl.dump_tag() takes one tensor variable", node)
+        value = self.value(node.args[0])
+        if not isinstance(value, Var):
+            self.fail(ParserTypeError, "pl.dump_tag() takes a tensor variable", node.args[0])
+        self.__dict__.setdefault("dump_tags", {})[value] = None
+
+    def _cond(self, node: ast.Call) -> None:
+        self.fail(ParserSyntaxError, "pl.cond() must be the first statement of a pl.while_ loop", node)
+
+
+_STATEMENTS: Final[dict[forms.Form, Callable[[Any, ast.Call], None]]] = {
+    forms.static_print: DirectivesMixin._static_print,
+    forms.static_assert: DirectivesMixin._static_assert,
+    forms.func_attr: DirectivesMixin._func_attr,
+    forms.dump_tag: DirectivesMixin._dump_tag,
+    forms.cond: DirectivesMixin._cond,
+}

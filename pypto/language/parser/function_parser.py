@@ -1,0 +1,218 @@
+"""From the definition of a function to `ir.Function`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
+from ...ir.enums import FunctionType, Level, ParamDirection, Role
+from ...ir.expr import Expr, Var
+from ...ir.program import Function
+from ...ir.stmt import ReturnStmt
+from ...ir.types import Type
+from .control_flow import ControlFlowMixin
+from .inline import InlineMixin
+from .regions import RegionsMixin
+from .source import SourceFile
+from .span_tracker import SourceMap
+from .statements import Body, merge_types
+from .submits import SubmitsMixin
+from .subscripts import SubscriptsMixin
+from .directives import DirectivesMixin
+from .type_consistency import difference
+from .type_resolver import TypeResolver
+
+if TYPE_CHECKING:
+    from .program_parser import ProgramContext
+
+
+class FunctionOptions:
+    """What the decorator of a function says."""
+
+    __slots__ = ("type", "strict_ssa", "level", "role", "attrs", "auto_scope", "external_source")
+
+    def __init__(
+        self,
+        type: FunctionType = FunctionType.Opaque,
+        strict_ssa: bool = False,
+        level: Level | None = None,
+        role: Role | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        auto_scope: bool = True,
+        external_source: str | None = None,
+    ) -> None:
+        self.type, self.strict_ssa, self.level, self.role = type, strict_ssa, level, role
+        self.attrs: dict[str, Any] = dict(attrs or {})
+        self.auto_scope, self.external_source = auto_scope, external_source
+
+
+class FunctionParser(
+    RegionsMixin, SubmitsMixin, DirectivesMixin, InlineMixin, ControlFlowMixin, SubscriptsMixin
+):
+    """Parses one function definition."""
+
+    def __init__(
+        self,
+        source: SourceFile,
+        node: ast.FunctionDef,
+        closure: Mapping[str, Any],
+        options: FunctionOptions,
+        *,
+        program: ProgramContext | None = None,
+        source_map: SourceMap | None = None,
+    ) -> None:
+        super().__init__(
+            source,
+            closure,
+            func_type=options.type,
+            strict_ssa=options.strict_ssa,
+            auto_scope=options.auto_scope,
+            program=program,
+            source_map=source_map,
+        )
+        self.node = node
+        self.options = options
+        self.loops = []
+        self.jumps = set()
+        self.regions = []
+        self.attrs: dict[str, Any] = dict(options.attrs)
+        self.body = Body("function")
+        self.types = TypeResolver(
+            self.evaluator, self.scopes.lookup_var, self.spans, self.value, source_lines=source.lines
+        )
+        if program is not None:
+            self.types.share_bases(program.bases)
+        self.scopes.enter_scope("function")
+        self.params: list[tuple[Var, ParamDirection]] = []
+        self.return_types: list[Type] = []
+        self.comments = {}
+
+    # -- signature
+
+    def parse_signature(self) -> None:
+        """Parameters and declared results."""
+        args = self.node.args
+        for bad, what in ((args.vararg, "*"), (args.kwarg, "**")):
+            if bad is not None:
+                self.fail(UnsupportedFeatureError, f"Unsupported parameter: {what}{bad.arg}", bad, "declare each parameter")
+        if args.posonlyargs or args.kwonlyargs:
+            self.fail(UnsupportedFeatureError, "Unsupported parameters: `/` and `*` markers", (args.posonlyargs or args.kwonlyargs)[0], "declare plain parameters")
+        if args.defaults:
+            self.fail(UnsupportedFeatureError, "Unsupported parameter: default values", args.defaults[0], "pass the value where the function is called")
+        params = args.args[1:] if self.program is not None and args.args and args.args[0].arg == "self" else args.args
+        for param in params:
+            self._param(param)
+        if self.node.returns is not None:
+            made = self.types.resolve_type(self.node.returns)
+            self.return_types = _flat_results(made)
+
+    def _param(self, param: ast.arg) -> None:
+        name = param.arg
+        if param.annotation is None:
+            hint = f"write {name}: pl.Tensor[[..], pl.FP32], or {name}: pl.Scalar[pl.INT32]"
+            self.fail(ParserTypeError, f"Parameter '{name}' is missing type annotation", param, hint)
+        made, direction = self.types.resolve_param_type(param.annotation)
+        var = Var(name, made, self.span(param))
+        self.params.append((var, direction))
+        self.scopes.define_var(name, var, span=self.span(param))
+
+    # -- body
+
+    def parse(self) -> Function:
+        """The whole function."""
+        if not self.params and not self.return_types:
+            self.parse_signature()
+        node = self.node
+        first, last = node.body[0], node.body[-1]
+        limit = self._tail_limit(last.end_lineno or last.lineno, first.col_offset)
+        self.comments = self.source.comments_in(_header_line(node) + 1, limit - 1)
+        self.parse_statements(node.body, limit)
+        self._check_result_missing()
+        return self._function()
+
+    def _tail_limit(self, end: int, column: int) -> int:
+        """The line where the function's text ends: comments indented like its body belong to it."""
+        lines = self.source.lines
+        while end < len(lines):
+            text = lines[end]
+            stripped = text.lstrip()
+            if stripped and not (stripped.startswith("#") and len(text) - len(stripped) >= column):
+                break
+            end += 1
+        return end + 1
+
+    def _function(self) -> Function:
+        options, span = self.options, self.span(self.node)
+        attrs = dict(self.attrs)
+        if not options.auto_scope:
+            attrs["auto_scope"] = False
+        if options.external_source is not None:
+            attrs["external_source"] = options.external_source
+        try:
+            return Function(
+                self.node.name, self.params, self.return_types, self.stmt_of(self.body, self.node), span,
+                type=options.type, level=options.level, role=options.role, attrs=attrs,
+            )  # fmt: skip
+        except ValueError as error:
+            self.fail(ParserSyntaxError, str(error), self.node)
+
+    def finish_return(self, values: list[Expr], node: ast.Return) -> None:
+        """Check returned values against the declared results."""
+        declared = self.return_types
+        if self.node.returns is not None:
+            if len(values) != len(declared):
+                self.fail(
+                    ParserTypeError,
+                    f"'{self.node.name}' declares {len(declared)} result(s) but returns {len(values)}",
+                    node,
+                    "make the return annotation and the return statement agree",
+                )
+            values = [self._result(i, v, node) for i, v in enumerate(values)]
+        self.emit(ReturnStmt(values, self.span(node)))
+
+    def _result(self, i: int, value: Expr, node: ast.Return) -> Expr:
+        wanted = self.return_types[i]
+        value = self.retype_constant(value, wanted.dtype) if hasattr(wanted, "dtype") else value  # pyright: ignore
+        found = difference(wanted, value.type)
+        if found is not None:
+            which = f"result {i} of " if len(self.return_types) > 1 else ""
+            found = found.replace("the annotation", "the return annotation")
+            self.fail(
+                ParserTypeError,
+                f"Return type mismatch: {which}'{self.node.name}': {found}",
+                node.value or node,
+                "correct the return annotation or the value",
+            )
+        return value
+
+    def _check_result_missing(self) -> None:
+        if self.return_types and self.body.ends != "return":
+            if self.options.external_source is not None or self.options.type is FunctionType.Group:
+                return
+            self.fail(
+                ParserSyntaxError,
+                f"'{self.node.name}' declares a result but does not end with return",
+                self.node.returns or self.node,
+                "return the value at the end of the function, or remove the annotation",
+            )
+
+
+def _header_line(node: ast.FunctionDef) -> int:
+    """The last line of the signature."""
+    ends = [a.end_lineno or 0 for a in node.args.args]
+    if node.returns is not None:
+        ends.append(node.returns.end_lineno or 0)
+    return min(max([node.lineno, *ends]), node.body[0].lineno - 1)
+
+
+def _flat_results(made: Any) -> list[Type]:
+    from ...ir.types import TupleType
+
+    if isinstance(made, list):
+        return made
+    return list(made.types) if isinstance(made, TupleType) else [made]
+
+
+__all__ = ["FunctionOptions", "FunctionParser", "merge_types"]

@@ -1,0 +1,117 @@
+"""What calling a function needs of it: parameters, results, and the type of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...ir.enums import FunctionType, ParamDirection
+from ...ir.expr import ConstInt, Expr, GlobalVar, Var
+from ...ir.node import NodeList
+from ...ir.program import Function
+from ...ir.stmt import ReturnStmt, flatten_to_stmts
+from ...ir.types import ShapedType, TupleType, Type, UnknownType
+from ...ir.visitor import Rewriter
+
+
+class Signature:
+    """A function seen from its callers. ``results`` is None until the body of a function without annotation is known."""
+
+    __slots__ = ("name", "global_var", "params", "results", "func_type")
+
+    def __init__(
+        self,
+        name: str,
+        global_var: GlobalVar,
+        params: Sequence[tuple[Var, ParamDirection]],
+        results: Sequence[Type] | None,
+        func_type: FunctionType,
+    ) -> None:
+        self.name = name
+        self.global_var = global_var
+        self.params = list(params)
+        self.results = results
+        self.func_type = func_type
+
+    @staticmethod
+    def of_function(function: Function, global_var: GlobalVar | None = None) -> Signature:
+        results = list(function.return_types) or returned_types(function)
+        return Signature(
+            function.name, global_var or GlobalVar(function.name), function.directed_params(), results, function.func_type
+        )
+
+
+def returned_types(function: Function) -> list[Type]:
+    """Types of what the last statement of the body returns."""
+    stmts = flatten_to_stmts(function.body)
+    while stmts and hasattr(stmts[-1], "scope_kind"):
+        stmts = flatten_to_stmts(stmts[-1].body)  # pyright: ignore[reportAttributeAccessIssue]
+    last = stmts[-1] if stmts else None
+    return [v.type for v in last.value] if isinstance(last, ReturnStmt) else []
+
+
+def deduce_call_type(signature: Signature, args: Sequence[Expr]) -> Type:
+    """The type of a call: the declared results with the dimensions the arguments decide."""
+    results = signature.results
+    if not results:
+        return UnknownType()
+    made = substitute_types(results, signature, args)
+    return made[0] if len(made) == 1 else TupleType(made)
+
+
+def substitute_types(types: Sequence[Type], signature: Signature, args: Sequence[Expr]) -> list[Type]:
+    """``types`` of the callee in terms of the caller's dimensions."""
+    if not any(t.symbolic for t in types):
+        return list(types)
+    known: dict[Var, Expr] = {}
+    for (param, _), arg in zip(signature.params, args):
+        known.setdefault(param, arg) if isinstance(param.type, Type) else None
+        _match_types(param.type, arg.type, known)
+    closed = {v: _Substitution(known).rewrite(e) for v, e in known.items()}
+    mapping = _Substitution({v: e for v, e in closed.items() if e is not v})
+    return [mapping.rewrite_type(t) for t in types]
+
+
+class _Substitution(Rewriter):
+    """Replaces variables; `MemRef` bases belong to the callee and stay."""
+
+
+def _match_types(formal: Type, actual: Type, known: dict[Var, Expr]) -> None:
+    if isinstance(formal, ShapedType) and isinstance(actual, ShapedType):
+        for a, b in zip(formal.shape, actual.shape):
+            _match_dims(a, b, known)
+        for part in ("tensor_view", "tile_view"):
+            x, y = getattr(formal, part, None), getattr(actual, part, None)
+            if x is not None and y is not None:
+                for a, b in zip(x.valid_shape, y.valid_shape):
+                    _match_dims(a, b, known)
+    elif isinstance(formal, TupleType) and isinstance(actual, TupleType):
+        for a, b in zip(formal.types, actual.types):
+            _match_types(a, b, known)
+
+
+def _match_dims(formal: Expr, actual: Expr, known: dict[Var, Expr]) -> None:
+    """Bind the variables of ``formal`` so that it becomes ``actual``, as far as both have the same form."""
+    found: dict[Var, Expr] = {}
+    if _unify(formal, actual, found):
+        for var, expr in found.items():
+            if var not in known or (known[var] is var and expr is not var):
+                known[var] = expr
+
+
+def _unify(formal: Any, actual: Any, found: dict[Var, Expr]) -> bool:
+    if isinstance(formal, Var):
+        found.setdefault(formal, actual)
+        return True
+    if isinstance(formal, ConstInt):
+        return isinstance(actual, ConstInt) and formal.value == actual.value
+    if type(formal) is not type(actual):
+        return False
+    parts = [f.name for f in type(formal).fields if isinstance(getattr(formal, f.name), (Expr, NodeList))]
+    return bool(parts) and all(_unify_part(getattr(formal, p), getattr(actual, p), found) for p in parts)
+
+
+def _unify_part(formal: Any, actual: Any, found: dict[Var, Expr]) -> bool:
+    if isinstance(formal, NodeList):
+        return len(formal) == len(actual) and all(_unify(a, b, found) for a, b in zip(formal, actual))
+    return _unify(formal, actual, found)

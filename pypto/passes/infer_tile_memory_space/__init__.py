@@ -1,0 +1,47 @@
+"""InferTileMemorySpace: a memory for every tile, and a move where a tile is not where an operator wants it.
+
+Operators state where their operands and results are. What may be loaded or created anywhere goes where its consumers
+need the fewest moves; views stay with what they view; loop carries and branch results stay in one memory. When a
+target is chosen (by the pass context or the backend), only its own on-chip moves are used, and a tile that cannot
+get where it is needed is refused. Without one, every move is taken to exist.
+"""
+
+from __future__ import annotations
+
+from ...errors import user_error
+from ...ir.program import Function, Program
+from ...ir.types import TileType
+from ..base import P, Pass
+from ..context import PassContext
+from .moves import Moves
+from .rewrite import Placer
+
+
+def infer_tile_memory_space() -> Pass:
+    """The pass. Raises KernelValueError for a tile that cannot get where it is needed."""
+    properties = {P.SSAForm, P.NormalizedStmtStructure}
+    return Pass(
+        "InferTileMemorySpace",
+        _run,
+        requires=properties | {P.IncoreTileOps, P.SplitIncoreOrch},
+        produces=properties | {P.TileMemoryInferred, P.AivSplitValid, P.AccToGmStoreValid},
+        invalidates={P.AivSplitValid},
+    )
+
+
+def _run(program: Program, context: PassContext) -> Program:
+    moves = Moves(context.target if context.has_target else None)
+    return program.map_functions(lambda f: _place(f, moves) if f.is_incore else f)
+
+
+def _place(function: Function, moves: Moves) -> Function:
+    for param in function.params:
+        if isinstance(param.type, TileType):
+            raise user_error(
+                ValueError,
+                f"parameter {param.name_hint!r} of kernel {function.name!r} is a Tile: a kernel's data comes from and "
+                "goes to global memory",
+                param.span,
+                "take a pl.Tensor and load it",
+            )
+    return Placer(function, moves).rewrite(function)

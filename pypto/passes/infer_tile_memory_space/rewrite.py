@@ -1,0 +1,302 @@
+"""Gives every tile its memory and inserts the moves that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import InternalError, user_error
+from ...ir.enums import MemorySpace, TileLayout
+from ...ir.expr import Call, Expr, IterArg, Var
+from ...ir.node import EMPTY
+from ...ir.program import Function
+from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts
+from ...ir.types import TileType, implicit_layout
+from ...ops.registry import decl_of, rebind
+from ..emitting import EmittingRewriter, build, reinfer
+from .demand import Allowed, Demands, beside, is_tile
+from .moves import Moves
+
+VEC, MAT = MemorySpace.Vec, MemorySpace.Mat
+_MAT_BRIDGE = "__compiler_tensor_to_tile_mat_bridge"
+_ANY = (VEC, MAT, MemorySpace.Left, MemorySpace.Right, MemorySpace.Acc, MemorySpace.Bias)
+_CANDIDATES = {"tile.load": (VEC, MAT), "tile.create": _ANY}
+"""Operators whose result may be put where its consumers want it, with the memories they reach."""
+
+
+def in_space(kind: TileType, space: MemorySpace) -> TileType:
+    """``kind`` in ``space``; a layout that was only implied by the old memory becomes the new one's."""
+    view = kind.tile_view
+    if kind.memory_space is space:
+        return kind
+    if view is not None:
+        old = implicit_layout(kind.shape, kind.memory_space)
+        if (view.blayout, view.slayout, view.fractal) == old:
+            blayout, slayout, fractal = implicit_layout(kind.shape, space)
+            view = view.replace(blayout=blayout, slayout=slayout, fractal=fractal, stride=EMPTY)
+    return TileType(kind.shape, kind.dtype, None, view, space)
+
+
+class Placer(EmittingRewriter):
+    """Resolves memories in program order; demands were collected beforehand."""
+
+    def __init__(self, function: Function, moves: Moves) -> None:
+        super().__init__()
+        self.moves = moves
+        self.demands = Demands(function)
+        self._moved: dict[tuple[Var, MemorySpace], Var] = {}
+        """Copies at hand in the current region, by source and memory."""
+        self._targets: list[Sequence[Var]] = []
+
+    # Regions: a copy made inside one is not visible after it.
+
+    def _region(self, body: Stmt | None, targets: Sequence[Var]) -> Stmt | None:
+        if body is None:
+            return None
+        outer = self._moved
+        self._moved = dict(outer)
+        self._targets.append(targets)
+        made = self.rewrite(body)
+        self._targets.pop()
+        self._moved = outer
+        return made
+
+    # Values
+
+    def move(self, value: Expr, allowed: Allowed, what: str | None = None) -> Expr:
+        """``value``, already rewritten, in one of ``allowed``."""
+        space = _space(value)
+        if space in allowed:
+            return value
+        name = getattr(value, "name_hint", "value")
+        path = self.moves.nearest(space, allowed)
+        if path is None:
+            raise self.moves.refuse(what or f"{name!r}", space, allowed, self.span)
+        for step in path:
+            value = self._step(value, step)
+        return value
+
+    def _step(self, value: Expr, space: MemorySpace) -> Expr:
+        known = self._moved.get((value, space)) if isinstance(value, Var) else None
+        if known is not None:
+            return known
+        layout: dict[str, Any] = {}
+        if space is VEC and _space(value) is MemorySpace.Acc:
+            layout = {"blayout": TileLayout.row_major, "slayout": TileLayout.none_box}
+        call = build("tile.move", value, span=self.span, target_memory=space, **layout)
+        made = self.emit(f"{getattr(value, 'name_hint', 'value')}_{space.name}", call)
+        if isinstance(value, Var):
+            self._moved[value, space] = made
+        return made
+
+    # Statements
+
+    def rewrite_assign(self, op: AssignStmt) -> Stmt:
+        value = op.value
+        made = self._call(value, op.var) if isinstance(value, Call) else self.rewrite(value)
+        if not isinstance(made.type, TileType):
+            return op.replace(value=made, var=self.define(op.var))
+        return op.replace(value=made, var=self._defined(op.var, made.type))
+
+    def _defined(self, var: Var, kind: TileType) -> Var:
+        if kind == var.type:
+            return self.define(var)
+        made = self.vars[var] = Var(var.name_hint, kind, var.span)
+        return made
+
+    def visit_call(self, op: Call) -> Expr:
+        return self._call(op, None)
+
+    def _call(self, op: Call, result: Var | None) -> Expr:
+        decl = decl_of(op)
+        if _MAT_BRIDGE in op.attrs:
+            op = op.replace(attrs={k: v for k, v in op.attrs.items() if k != _MAT_BRIDGE})
+        if decl is None or not (is_tile(op) or any(is_tile(a) for a in op.args)):
+            return self.generic(op)
+        args: list[Expr] = []
+        for i, arg in enumerate(op.args):
+            made = self.rewrite(arg)
+            allowed = decl.spaces.get(decl.args[i].name) if i < len(decl.args) and is_tile(made) else None
+            args.append(self.move(made, tuple(allowed)) if allowed else made)
+        call = self._with_args(op, args)
+        if not isinstance(call.type, TileType):
+            return call
+        return self._placed(call, result)
+
+    def _with_args(self, op: Call, args: list[Expr]) -> Call:
+        if all(a is b for a, b in zip(args, op.args)):
+            return op.replace(attrs=self.rewrite_mapping(op.attrs)) if op.attrs else op
+        retyped = any(is_tile(a) and a.type != b.type for a, b in zip(args, op.args))
+        made = reinfer(op, args) if retyped else op.replace(args=type(op.args)(args))
+        return made.replace(attrs=self._attrs(op, args)) if op.attrs else made
+
+    def _attrs(self, op: Call, args: Sequence[Expr]) -> dict[str, Any]:
+        """Attributes that name an argument name what it became, every copy of it."""
+        made: dict[str, Any] = {}
+        for key, value in op.attrs.items():
+            if isinstance(value, (list, tuple)) and any(isinstance(v, Var) for v in value):
+                value = type(value)(n for v in value for n in self._now(v, op.args, args))
+            made[key] = value
+        return self.rewrite_mapping(made)
+
+    def _now(self, var: Any, before: Sequence[Expr], after: Sequence[Expr]) -> list[Any]:
+        found: list[Any] = []
+        for old, new in zip(before, after):
+            if old is var and not any(new is f for f in found):
+                found.append(new)
+        return found or [var]
+
+    def _placed(self, call: Call, result: Var | None) -> Call:
+        """``call`` with its result's memory decided."""
+        decl = decl_of(call)
+        if decl is None:
+            raise InternalError("a tile operator without a declaration", call.span)
+        kind: TileType = call.type  # pyright: ignore[reportAssignmentType]
+        space = decl.result_space
+        if isinstance(space, str) and decl.param(space).is_attr:
+            return self._by_attribute(call, space, result)
+        shared = beside(decl)
+        if shared is not None:
+            index = decl.arg_index(shared)
+            return call.replace(type=in_space(kind, _space(call.args[index])))
+        return call.replace(type=in_space(kind, space if isinstance(space, MemorySpace) else kind.memory_space or VEC))
+
+    def _by_attribute(self, call: Call, attribute: str, result: Var | None) -> Call:
+        stated = rebind(call)[attribute]
+        wants = self.demands.of(result) if result is not None else []
+        candidates = _CANDIDATES.get(call.op.name)
+        if candidates is None or (stated is not None and self._suits(stated, wants)):
+            space = stated or VEC
+        else:
+            space = self.moves.cheapest(candidates, wants)
+        self._check_move(call, space)
+        made = call
+        if space is not stated:
+            kwargs = {**call.kwargs, attribute: space}
+            made = call.replace(kwargs=kwargs)
+        return made.replace(type=in_space(call.type, space))  # pyright: ignore[reportArgumentType]
+
+    def _suits(self, stated: MemorySpace, wants: Sequence[Allowed]) -> bool:
+        """Whether a memory stands as stated: always, but for Vec, the default, where consumers cannot be reached."""
+        return stated is not VEC or all(self.moves.nearest(stated, allowed) is not None for allowed in wants)
+
+    def _check_move(self, call: Call, space: MemorySpace) -> None:
+        if call.op.name != "tile.move":
+            return
+        source = _space(call.args[0])
+        path = self.moves.path(source, space)
+        if path is None or (len(path) > 1):
+            name = getattr(call.args[0], "name_hint", "the tile")
+            if path is None:
+                raise self.moves.refuse(f"{name!r}", source, (space,), call.span)
+            raise user_error(
+                ValueError,
+                f"no instruction moves {name!r} from {source.name} to {space.name} at once",
+                call.span,
+                f"move it in steps: {' -> '.join(s.name for s in (source, *path))}",
+            )
+
+    # Control flow
+
+    def rewrite_for(self, op: ForStmt) -> Stmt:
+        carried = self.rewrite_list(op.iter_args, self._carry)
+        body = self._region(op.body, carried)
+        made = op.replace(
+            start=self.rewrite(op.start),
+            stop=self.rewrite(op.stop),
+            step=self.rewrite(op.step),
+            iter_args=carried,
+            body=body,
+            return_vars=self._results(op.return_vars, carried),
+            attrs=self.rewrite_mapping(op.attrs),
+        )
+        return made
+
+    def rewrite_while(self, op: WhileStmt) -> Stmt:
+        carried = self.rewrite_list(op.iter_args, self._carry)
+        condition = self.rewrite(op.condition)
+        body = self._region(op.body, carried)
+        results = self._results(op.return_vars, carried)
+        return op.replace(iter_args=carried, condition=condition, body=body, return_vars=results)
+
+    def _carry(self, arg: IterArg) -> Var:
+        if not is_tile(arg):
+            return self.define(arg)
+        init = self.rewrite(arg.init_value)
+        kind = in_space(arg.type, _space(init))  # pyright: ignore[reportArgumentType]
+        if init is arg.init_value and kind == arg.type:
+            return arg
+        made = self.vars[arg] = IterArg(arg.name_hint, kind, init, arg.span)
+        return made
+
+    def _results(self, variables: Any, sources: Sequence[Expr]) -> Any:
+        made = [
+            self._defined(v, in_space(v.type, _space(s))) if is_tile(v) else self.define(v)
+            for v, s in zip(variables, sources)
+        ]
+        return variables if all(a is b for a, b in zip(made, variables)) else type(variables)(made)
+
+    def rewrite_yield(self, op: YieldStmt) -> Stmt:
+        targets = self._targets[-1] if self._targets else ()
+        values = []
+        for i, value in enumerate(op.values):
+            made = self.rewrite(value)
+            if i < len(targets) and is_tile(targets[i]) and _known(targets[i]) is not None:
+                made = self.move(made, (_space(targets[i]),))
+            values.append(made)
+        return op if all(a is b for a, b in zip(values, op.values)) else op.replace(values=type(op.values)(values))
+
+    def rewrite_if(self, op: IfStmt) -> Stmt:
+        condition = self.rewrite(op.condition)
+        then_body = self._region(op.then_body, ())
+        else_body = self._region(op.else_body, ())
+        if not any(is_tile(v) for v in op.return_vars):
+            results = self._results(op.return_vars, op.return_vars)
+            return op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
+        if then_body is None or else_body is None:
+            raise InternalError("an if with results needs two branches", op.span)
+        then_values, else_values = _yielded(then_body), _yielded(else_body)
+        joint = [self._joint(a, b) if is_tile(a) else a for a, b in zip(then_values, else_values)]
+        then_body, else_body = self._meet(then_body, joint), self._meet(else_body, joint)
+        results = self._results(op.return_vars, joint)
+        return op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
+
+    def _joint(self, a: Expr, b: Expr) -> Expr:
+        """Whichever of two branch results is where the other can be moved."""
+        return a if self.moves.path(_space(b), _space(a)) is not None else b
+
+    def _meet(self, body: Stmt, joint: Sequence[Expr]) -> Stmt:
+        """A branch that yields its tiles where ``joint`` has them."""
+        stmts = flatten_to_stmts(body)
+        last = stmts[-1]
+        outer, self._moved = self._moved, {}
+        emitted, values = self.collect(
+            lambda: [
+                self.move(v, (_space(j),), f"{getattr(v, 'name_hint', 'value')!r}, the result of one branch,")
+                if is_tile(v)
+                else v
+                for v, j in zip(last.values, joint)  # pyright: ignore[reportAttributeAccessIssue]
+            ]
+        )
+        self._moved = outer
+        if not emitted:
+            return body
+        from ...ir.stmt import seq
+
+        return seq([*stmts[:-1], *emitted, last.replace(values=type(last.values)(values))], body.span)  # pyright: ignore
+
+
+def _known(value: Expr) -> MemorySpace | None:
+    return value.type.memory_space if isinstance(value.type, TileType) else None
+
+
+def _space(value: Expr) -> MemorySpace:
+    space = _known(value)
+    return VEC if space is None else space
+
+
+def _yielded(body: Stmt) -> Sequence[Expr]:
+    last = flatten_to_stmts(body)[-1]
+    if not isinstance(last, YieldStmt):
+        raise InternalError("a branch with results does not end in a yield", body.span)
+    return last.values

@@ -1,0 +1,322 @@
+"""InitMemRef: every tile and tensor is given a place.
+
+A tile that an operator makes anew gets an allocation of its own, declared by a ``tile.alloc`` at the head of the
+function. A view, an in-place result and a plain alias lie in the buffer of what they come from. Loop-carried
+variables lie where their initial values do, loop and branch results where what is yielded does; where those
+differ, `MaterializeSemanticAliases` reconciles them. Tensors get a reference into global memory, without a statement.
+
+Tiles popped from a cross-core pipe live in the pipe's slot: they, and views of them, have no place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..backend.target import Target
+from ..errors import InternalError, KernelValueError
+from ..ir.enums import FunctionType, MemorySpace
+from ..ir.expr import Call, ConstInt, Expr, IterArg, MemRef, Var
+from ..ir.node import NodeList
+from ..ir.program import Function, Program
+from ..ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
+from ..ir.tensor_view_semantics import index_mul
+from ..ir.types import TensorType, TileType
+from ..ir.visitor import Rewriter, walk
+from ..ops.registry import OpDecl, decl_of
+from .base import P, Pass
+from .context import PassContext
+from .memory_model import (
+    Allocation,
+    allocations,
+    index_add,
+    offset_const,
+    tensor_bytes,
+    tile_bytes,
+    view_place,
+    with_allocations,
+    with_memref,
+    yielded,
+)
+from .normalize_stmt_structure import normalize
+
+_POP = "tile.tpop"
+
+
+def init_mem_ref() -> Pass:
+    """The pass; see the module.
+
+    Raises InternalError for a tile whose shape is not constant, and KernelValueError for a declared allocation that
+    cannot hold what is bound to it.
+    """
+    return Pass(
+        "InitMemRef",
+        _run,
+        requires={P.SSAForm, P.SplitIncoreOrch, P.IncoreTileOps, P.TileOps2D, P.TileMemoryInferred},
+        produces={P.HasMemRefs, P.NormalizedStmtStructure},
+        invalidates={P.SSAForm},
+    )
+
+
+def _run(program: Program, context: PassContext) -> Program:
+    return program.map_functions(lambda f: _place(f, context.target) if _runs_on_core(f) else f)
+
+
+def _runs_on_core(function: Function) -> bool:
+    return function.is_incore or (function.func_type is FunctionType.Opaque and function.level is None)
+
+
+def _place(function: Function, target: Target) -> Function:
+    function = normalize(function)
+    placer = _Placer(function, target)
+    made = placer.rewrite(function)
+    return made.replace(body=with_allocations(made.body, placer.allocations))
+
+
+class _Placer(Rewriter):
+    def __init__(self, function: Function, target: Target) -> None:
+        super().__init__()
+        self._target = target
+        self._count = 0
+        self.allocations = allocations(function.body)
+        self._declared = _Declarations(function, target)
+
+    def _fresh(self, var: Var, space: MemorySpace, size: int) -> MemRef:
+        base = MemRef(space, offset_const(0), size, self._count, var.span)
+        self._count += 1
+        if space is not MemorySpace.DDR:
+            self.allocations[base.base] = Allocation(space, size)
+        return base
+
+    def _own(self, var: Any) -> Any:
+        """``var`` in a place of its own."""
+        type = var.type
+        if isinstance(type, TileType):
+            return self._own_tile(var, type)
+        if isinstance(type, TensorType) and type.memref is None:
+            return _moved(var, self._fresh(var, MemorySpace.DDR, tensor_bytes(type)))
+        return var
+
+    def _own_tile(self, var: Any, type: TileType) -> Any:
+        size = tile_bytes(type, self._target)
+        if size is None:
+            raise InternalError(f"InitMemRef requires static shape, tile '{var.name_hint}' has {type}", var.span)
+        if type.memref is not None:
+            declared = self._declared.resolve(type.memref, self)
+            return var if declared is None else _moved(var, declared)
+        if type.memory_space is None:
+            raise InternalError(f"tile '{var.name_hint}' has no memory space", var.span)
+        return _moved(var, self._fresh(var, type.memory_space, size))
+
+    def declare(self, base: Var, allocation: Allocation) -> None:
+        self.allocations.setdefault(base, allocation)
+
+    def define(self, var: Any) -> Any:
+        """Parameters and whatever no statement below places otherwise."""
+        if var in self.vars:
+            return self.vars[var]
+        made = self.rebuild_var(var)
+        if isinstance(made, IterArg):
+            made = self._merged(made, made.init_value.type)
+        elif not isinstance(made, MemRef):
+            made = self._own(made)
+        if made is not var:
+            self.vars[var] = made
+        return made
+
+    def visit_assign_stmt(self, op: AssignStmt) -> AssignStmt:
+        value = self.rewrite(op.value)
+        var = self.rebuild_var(op.var)
+        if _placed(var.type):
+            made = var
+        elif isinstance(var.type, TileType):
+            made = self._tile(var, value)
+        elif isinstance(var.type, TensorType):
+            made = self._tensor(var, value)
+        else:
+            made = var
+        if made is not op.var:
+            self.vars[op.var] = made
+        return op.replace(value=value, var=made)
+
+    def _tile(self, var: Var, value: Expr) -> Var:
+        source, decl = _source(value)
+        if source is None:
+            popped = isinstance(value, Call) and value.op.name.startswith(_POP)
+            if popped and tile_bytes(var.type, self._target) is not None:  # pyright: ignore[reportArgumentType]
+                return var
+            return self._own(var)
+        if not isinstance(source.type, TileType):
+            return self._own(var)
+        self._declared.refuse_view(var)
+        if decl is None or decl.inherits is None or source.type.memref is None:
+            return _shared(var, source.type)
+        return _moved(var, self._view(source.type.memref, source.type, var, decl, value))
+
+    def _merged(self, var: Any, source: Any) -> Any:
+        """A loop or branch variable where one of its values lies, unless that is inside another tile."""
+        memref = getattr(source, "memref", None)
+        if _placed(var.type):
+            return var
+        if isinstance(source, TileType) and memref is not None and getattr(memref.byte_offset, "value", None) != 0:
+            return self._own(var)
+        return _shared(var, source)
+
+    def _view(self, whole: MemRef, source: TileType, var: Var, decl: OpDecl, made: Any) -> MemRef:
+        place = view_place(source, var.type, decl, made, self._target)  # pyright: ignore[reportArgumentType]
+        if place is None:
+            return whole
+        offset = index_add(whole.byte_offset, place.offset)
+        return MemRef(whole.base, offset, place.span, span=var.span)
+
+    def _tensor(self, var: Var, value: Expr) -> Var:
+        source, _ = _source(value)
+        if source is None or not isinstance(source.type, TensorType):
+            return self._own(var)
+        return _shared(var, source.type)
+
+    def visit_for_stmt(self, op: ForStmt) -> ForStmt:
+        start, stop, step = (self.rewrite(e) for e in (op.start, op.stop, op.step))
+        args = self.rewrite_list(op.iter_args, self.define)
+        loop_var = self.define(op.loop_var)
+        body = self.rewrite(op.body)
+        results = self._results(op.return_vars, body)
+        return op.replace(
+            start=start, stop=stop, step=step, iter_args=args, loop_var=loop_var, body=body, return_vars=results,
+            attrs=self.rewrite_mapping(op.attrs),
+        )  # fmt: skip
+
+    def visit_while_stmt(self, op: WhileStmt) -> WhileStmt:
+        args = self.rewrite_list(op.iter_args, self.define)
+        condition, body = self.rewrite(op.condition), self.rewrite(op.body)
+        results = self._results(op.return_vars, body)
+        return op.replace(iter_args=args, condition=condition, body=body, return_vars=results)
+
+    def visit_if_stmt(self, op: IfStmt) -> IfStmt:
+        condition = self.rewrite(op.condition)
+        then_body = self.rewrite(op.then_body)
+        else_body = self.rewrite(op.else_body) if op.else_body is not None else None
+        results = self._results(op.return_vars, then_body, else_body)
+        return op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
+
+    def _results(self, variables: NodeList, *bodies: Any) -> NodeList:
+        """Loop or branch results, each where the first body that yields something with a place has it."""
+        ends = [end for end in map(yielded, bodies) if end is not None]
+
+        def place(var: Var, i: int) -> Var:
+            made = self.rebuild_var(var)
+            types = [end.values[i].type for end in ends if i < len(end.values)]
+            source = next((t for t in types if getattr(t, "memref", None) is not None), None)
+            if source is not None:
+                made = self._merged(made, source)
+            if made is not var:
+                self.vars[var] = made
+            return made
+
+        placed = [place(v, i) for i, v in enumerate(variables)]
+        return variables if all(a is b for a, b in zip(placed, variables)) else NodeList(placed)
+
+
+def _placed(type: Any) -> bool:
+    """Whether a type has a place already, from an earlier run of the pass."""
+    memref = getattr(type, "memref", None)
+    return memref is not None and not memref.is_pinned
+
+
+def _source(value: Expr) -> tuple[Var | None, OpDecl | None]:
+    """The variable whose buffer ``value`` lies in, if it makes no buffer of its own."""
+    if isinstance(value, Var):
+        return value, None
+    decl = decl_of(value)
+    if decl is None or not isinstance(value, Call):
+        return None, None
+    name = decl.inherits or decl.reuses
+    argument = value.args[decl.arg_index(name)] if name is not None else None
+    return (argument, decl) if isinstance(argument, Var) else (None, None)
+
+
+def _moved(var: Any, memref: MemRef) -> Any:
+    return _retyped(var, with_memref(var.type, memref))
+
+
+def _shared(var: Any, source: Any) -> Any:
+    """``var`` where a value of type ``source`` lies; without a place when that has none."""
+    memref = getattr(source, "memref", None)
+    if not isinstance(var.type, (TensorType, TileType)) or var.type.memref is memref:
+        return var
+    return _retyped(var, with_memref(var.type, memref))
+
+
+def _retyped(var: Any, type: Any) -> Any:
+    if isinstance(var, IterArg):
+        return IterArg(var.name_hint, type, var.init_value, var.span)
+    return Var(var.name_hint, type, var.span)
+
+
+class _Declarations:
+    """Allocations the author declared. Each is as large as the largest tile bound to it, times its slots."""
+
+    def __init__(self, function: Function, target: Target) -> None:
+        self._slots: dict[Var, Allocation] = {}
+        for node in walk(function.body):
+            var = node.var if isinstance(node, AssignStmt) else None
+            if var is not None and isinstance(var.type, TileType) and var.type.memref is not None:
+                self._bind(var, var.type, var.type.memref, target)
+
+    def _bind(self, var: Var, type: TileType, memref: MemRef, target: Target) -> None:
+        if not memref.is_pinned:
+            return
+        size = tile_bytes(type, target)
+        name = memref.base.name_hint
+        if size is None:
+            raise KernelValueError(
+                f"tile '{var.name_hint}' has a dynamic shape and cannot be bound to allocation '{name}'", var.span,
+                "a declared allocation is sized at compile time: give the tile a constant shape",
+            )  # fmt: skip
+        known = self._slots.get(memref.base)
+        space = type.memory_space
+        if space is None:
+            raise InternalError(f"tile '{var.name_hint}' has no memory space", var.span)
+        if known is not None and known.space is not space:
+            raise KernelValueError(
+                f"allocation '{name}' holds a tile in {known.space.name} and '{var.name_hint}' in {space.name}",
+                var.span, "tiles bound to one allocation share a memory space: declare another pl.MemRef",
+            )  # fmt: skip
+        if known is not None and known.slot_count != memref.slot_count:
+            raise KernelValueError(
+                f"allocation '{name}' is bound with {known.slot_count} and {memref.slot_count} slots", var.span
+            )
+        _check_slot(memref, var)
+        self._slots[memref.base] = Allocation(space, max(size, known.size if known else 0), True, memref.slot_count)
+
+    def resolve(self, memref: MemRef, placer: _Placer) -> MemRef | None:
+        """The sized form of a declared reference; None for any other."""
+        slot = self._slots.get(memref.base) if memref.is_pinned else None
+        if slot is None:
+            return None
+        placer.declare(memref.base, slot._replace(size=slot.size * slot.slot_count))
+        offset: Expr = offset_const(0)
+        if memref.slot_index is not None:
+            offset = index_mul(placer.rewrite(memref.slot_index), offset_const(slot.size))
+            known = getattr(offset, "value", None)
+            offset = offset if known is None else offset_const(known)
+        return MemRef(
+            memref.base, offset, slot.size, span=memref.span, slot_count=memref.slot_count, slot_index=memref.slot_index
+        )
+
+    def refuse_view(self, var: Var) -> None:
+        memref = var.type.memref  # pyright: ignore[reportAttributeAccessIssue]
+        if memref is not None and memref.is_pinned:
+            raise KernelValueError(
+                f"tile '{var.name_hint}' lies in its source's buffer and cannot be bound to allocation "
+                f"'{memref.base.name_hint}'",
+                var.span,
+                "bind the tile it is a view or an in-place result of",
+            )
+
+
+def _check_slot(memref: MemRef, var: Var) -> None:
+    index = memref.slot_index
+    if isinstance(index, ConstInt) and not 0 <= index.value < memref.slot_count:
+        raise KernelValueError(
+            f"slot {index.value} of allocation '{memref.base.name_hint}', which has {memref.slot_count}", var.span
+        )

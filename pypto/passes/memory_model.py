@@ -1,0 +1,251 @@
+"""What the memory passes share: how many bytes a tile takes, where a view lies, and allocation statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..backend.target import Target
+from ..dtypes import DataType
+from ..errors import KernelValueError
+from ..ir import expr as E
+from ..ir.enums import MemorySpace, TileLayout
+from ..ir.expr import Call, ConstInt, Expr, MemRef, Var
+from ..ir.scalar import binary
+from ..ir.stmt import AssignStmt, Stmt, YieldStmt, flatten_to_stmts, seq
+from ..ir.tensor_view_semantics import index_mul
+from ..ir.types import ShapedType, TensorType, TileType, TileView, Type, static_dims
+from ..ir.visitor import Rewriter
+from ..ops.registry import OpDecl, call, rebind
+
+ALLOC = "tile.alloc"
+_ACC_FRACTAL = 1024
+
+
+class Allocation(NamedTuple):
+    """An on-chip allocation: bytes, and whether the author declared it, in how many slots."""
+
+    space: MemorySpace
+    size: int
+    pinned: bool = False
+    slot_count: int = 1
+
+
+def offset_const(value: int) -> ConstInt:
+    """A byte offset as memory references hold it."""
+    return ConstInt(value, DataType.INT64)
+
+
+def index_add(a: Expr, b: Expr) -> Expr:
+    """``a + b`` with constants folded and zeros left out."""
+    x, y = getattr(a, "value", None), getattr(b, "value", None)
+    if x == 0:
+        return b
+    if y == 0:
+        return a
+    return offset_const(x + y) if x is not None and y is not None else binary(E.Add, a, b)
+
+
+def with_memref(type: Any, memref: MemRef | None) -> Any:
+    """The tensor or tile type ``type`` in another place."""
+    if memref is None:
+        return type if type.memref is None else type.__class__(
+            **{f.name: None if f.name == "memref" else getattr(type, f.name) for f in type.fields if f.role != "ignore"}
+        )
+    return type.replace(memref=memref, symbolic=True)
+
+
+def on_chip(type: Type) -> MemRef | None:
+    """The place of a tile in a core's memory; None for what has none."""
+    return type.memref if isinstance(type, TileType) and type.memory_space is not MemorySpace.DDR else None
+
+
+def box_of(view: TileView, dtype: DataType, space: MemorySpace | None, target: Target) -> tuple[int, int]:
+    """Rows and columns a tile's physical extents are multiples of; (1, 1) for plain layouts."""
+    if view.slayout is TileLayout.none_box:
+        return 1, 1
+    if view.fractal == _ACC_FRACTAL:
+        rows = target.acc_rows(dtype) if space is MemorySpace.Acc else target.fractal_rows
+        return rows, target.fractal_rows
+    lines, c0 = view.fractal // target.fractal_row_bytes, target.cube_c0(dtype)
+    return (lines, c0) if view.slayout is TileLayout.row_major else (c0, lines)
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def tile_bytes(type: TileType, target: Target) -> int | None:
+    """Bytes of the physical buffer of a tile, whole boxes counted; None when the shape is not constant."""
+    dims = static_dims(type.shape)
+    if dims is None:
+        return None
+    count = 1
+    for dim in dims[:-2]:
+        count *= dim
+    if len(dims) == 1:
+        count *= dims[0]
+    elif dims:
+        rows, cols = box_of(type.get_effective_tile_view(), type.dtype, type.memory_space, target)
+        count *= _up(dims[-2], rows) * _up(dims[-1], cols)
+    return type.dtype.storage_bytes(count)
+
+
+def tensor_bytes(type: TensorType) -> int:
+    """Bytes of a packed tensor; 0 when the shape is not constant."""
+    dims = static_dims(type.shape)
+    if dims is None:
+        return 0
+    count = 1
+    for dim in dims:
+        count *= dim
+    return type.dtype.storage_bytes(count)
+
+
+class _Place(NamedTuple):
+    offset: Expr
+    span: int
+
+
+def view_place(source: ShapedType, view: ShapedType, decl: OpDecl, made: Call, target: Target) -> _Place | None:
+    """Byte offset of a view in the buffer it is a view of, and the bytes from its first element to its last.
+
+    None when the view is the whole buffer. Raises KernelValueError for a view of 4-bit elements that starts inside
+    a byte.
+    """
+    name = next((n for n in ("offset", "offsets") if n in decl.by_name), None)
+    offsets = rebind(made).dims(name) if name is not None else ()
+    dims, window = static_dims(source.shape), static_dims(view.shape)
+    if not offsets or dims is None or window is None or len(dims) != len(window) or not isinstance(source, TileType):
+        return None
+    steps, units = _strides(source, dims, target)
+    start: Expr = offset_const(0)
+    last = 0
+    for offset, extent, step, unit in zip(offsets, window, steps, units):
+        position = offset if unit == 1 else _floor_div(offset, unit)
+        start = index_add(start, index_mul(position, offset_const(step)))
+        last += (-(-extent // unit) - 1) * step
+    span = last + units[-1] * (units[-2] if len(units) > 1 else 1)
+    return _Place(_to_bytes(start, source.dtype, made), source.dtype.storage_bytes(span))
+
+
+def _floor_div(value: Expr, by: int) -> Expr:
+    known = getattr(value, "value", None)
+    return offset_const(known // by) if known is not None else binary(E.FloorDiv, value, offset_const(by))
+
+
+def _strides(tile: TileType, dims: tuple[int, ...], target: Target) -> tuple[list[int], list[int]]:
+    """For each dimension the elements between neighbouring units, and the extent of a unit: 1, or a box's."""
+    view = tile.get_effective_tile_view()
+    boxed = len(dims) >= 2 and view.slayout is not TileLayout.none_box
+    box = box_of(view, tile.dtype, None, target) if boxed else (1, 1)
+    padding = box_of(view, tile.dtype, tile.memory_space, target) if boxed else (1, 1)
+    units = [1] * max(len(dims) - 2, 0) + list(box[-len(dims) :])
+    extents = list(dims)
+    if boxed:
+        extents[-2:] = [_up(dims[-2], padding[0]), _up(dims[-1], padding[1])]
+    order = list(range(len(dims)))
+    if view.blayout is TileLayout.col_major and len(dims) >= 2:
+        order[-2:] = [order[-1], order[-2]]
+    step, steps = box[0] * box[1], [0] * len(dims)
+    for axis in reversed(order):
+        steps[axis] = step
+        step *= -(-extents[axis] // units[axis])
+    return steps, units
+
+
+def _to_bytes(elements: Expr, dtype: DataType, made: Call) -> Expr:
+    if dtype.bits != 4:
+        return index_mul(elements, offset_const(dtype.get_byte()))
+    known = getattr(elements, "value", None)
+    if known is None or known % 2:
+        raise KernelValueError(
+            "Packed 4-bit slice origins must be byte-aligned: two elements share a byte",
+            made.span,
+            "start the slice at an even element",
+        )
+    return offset_const(known // 2)
+
+
+def alloc_stmt(base: Var, allocation: Allocation) -> AssignStmt:
+    """The statement that declares an allocation."""
+    facts: dict[str, Any] = {}
+    if allocation.pinned:
+        facts["pinned"] = True
+    if allocation.slot_count != 1:
+        facts["slot_count"] = allocation.slot_count
+    return AssignStmt(base, call(ALLOC, allocation.space, allocation.size, span=base.span, **facts), base.span)
+
+
+def is_alloc(stmt: Stmt) -> bool:
+    """Whether a statement declares an allocation."""
+    return isinstance(stmt, AssignStmt) and isinstance(stmt.value, Call) and stmt.value.op.name == ALLOC
+
+
+def allocations(body: Stmt) -> dict[Var, Allocation]:
+    """What the statements at the head of a function body allocate, by address variable, in order."""
+    found: dict[Var, Allocation] = {}
+    for stmt in flatten_to_stmts(body):
+        if is_alloc(stmt):
+            facts = rebind(stmt.value)  # pyright: ignore[reportAttributeAccessIssue]
+            found[stmt.var] = Allocation(  # pyright: ignore[reportAttributeAccessIssue]
+                facts["memory_space"], facts["size"], facts["pinned"], facts["slot_count"]
+            )
+    return found
+
+
+def with_allocations(body: Stmt, wanted: Mapping[Var, Allocation]) -> Stmt:
+    """``body`` declaring just the allocations ``wanted``, in that order; itself when it does already."""
+    if list(allocations(body).items()) == list(wanted.items()):
+        return body
+    rest = [s for s in flatten_to_stmts(body) if not is_alloc(s)]
+    return seq([*(alloc_stmt(base, allocation) for base, allocation in wanted.items()), *rest], body.span)
+
+
+def yielded(body: Stmt | None) -> YieldStmt | None:
+    """The statement a loop body or branch ends with, when it hands values out."""
+    stmts = flatten_to_stmts(body)
+    return stmts[-1] if stmts and isinstance(stmts[-1], YieldStmt) else None
+
+
+def tile_vars(expr: Any) -> Iterator[Var]:
+    """Tile variables an expression reads, in order, in calls and tuples too."""
+    pending = [expr]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Var):
+            if isinstance(item.type, TileType):
+                yield item
+        else:
+            pending.extend(reversed(_parts(item)))
+
+
+def _parts(expr: Any) -> Iterable[Any]:
+    if isinstance(expr, Call):
+        return list(expr.args)
+    if isinstance(expr, E.MakeTuple):
+        return list(expr.elements)
+    if isinstance(expr, E.Submit):
+        return [*expr.args, *expr.deps]
+    if isinstance(expr, E.TupleGetItemExpr):
+        return [expr.tuple]
+    return ()
+
+
+class Relocation(Rewriter):
+    """Rewrites the places of tiles: ``move`` gives the new reference for each old one, or the same object."""
+
+    def __init__(self, move: Callable[[MemRef], MemRef]) -> None:
+        super().__init__()
+        self._move = move
+        self._moved: dict[MemRef, MemRef] = {}
+
+    def rewrite_type(self, type: Type) -> Type:
+        made = super().rewrite_type(type)
+        memref = on_chip(made)
+        if memref is None:
+            return made
+        moved = self._moved.get(memref)
+        if moved is None:
+            moved = self._moved[memref] = self._move(memref)
+        return made if moved is memref else with_memref(made, moved)

@@ -1,0 +1,80 @@
+"""UnrollLoops: a ``pl.unroll`` loop becomes its iterations, one after another, the loop variable a constant in each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arith import Analyzer
+from ..errors import user_error
+from ..ir.enums import ForKind
+from ..ir.expr import Expr, const_value
+from ..ir.program import Function
+from ..ir.scalar import scalar_const
+from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt, seq
+from ..ir.visitor import Rewriter, splice, substitute
+from .base import P, Pass, function_pass
+
+LIMIT = 1024
+"""Most iterations a loop is unrolled to."""
+
+
+def unroll_loops() -> Pass:
+    """The pass; see the module. Raises ValueError for bounds that are no constants and for more than `LIMIT` copies."""
+    return function_pass("UnrollLoops", _unroll, produces={P.UnrollResolved}, looks_for=(ForStmt,))
+
+
+def _unroll(function: Function) -> Function:
+    return _Unroller().rewrite(function)
+
+
+class _Unroller(Rewriter):
+    def _constant(self, bound: Expr, what: str, loop: ForStmt) -> int:
+        value = const_value(bound)
+        if value is None:
+            value = const_value(Analyzer().simplify(bound))
+        if not isinstance(value, int):
+            raise user_error(
+                ValueError, f"the {what} of an unrolled loop must be a constant", bound.span,
+                "use pl.range for a bound known only at run time",
+            )  # fmt: skip
+        return value
+
+    def visit_for_stmt(self, op: ForStmt) -> Any:
+        body = self._body(op.body)
+        if op.kind is not ForKind.Unroll:
+            return op.replace(body=body)
+        if op.iter_args:
+            raise user_error(ValueError, "an unrolled loop has no init_values", op.span)
+        start, stop, step = (self._constant(b, w, op) for b, w in
+                             ((op.start, "start"), (op.stop, "stop"), (op.step, "step")))  # fmt: skip
+        if step == 0:
+            raise user_error(ValueError, "the step of an unrolled loop must not be 0", op.span)
+        values = range(start, stop, step)
+        if len(values) > LIMIT:
+            message = f"unrolling {len(values)} iterations exceeds maximum allowed {LIMIT}"
+            raise user_error(ValueError, message, op.span, "use pl.range, or unroll an inner loop only")
+        dtype, span = op.loop_var.dtype, op.loop_var.span
+        return [substitute(body, {op.loop_var: scalar_const(v, dtype, span)}) for v in values]
+
+    def _body(self, body: Stmt) -> Stmt:
+        made = self.rewrite(body)
+        return made if made is body else seq(splice([made]), body.span)
+
+    def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
+        made = [self.rewrite(s) for s in op.stmts]
+        return op if all(a is b for a, b in zip(made, op.stmts)) else seq(splice(made), op.span)
+
+    def visit_if_stmt(self, op: IfStmt) -> Stmt:
+        else_body = self._body(op.else_body) if op.else_body is not None else None
+        return op.replace(then_body=self._body(op.then_body), else_body=else_body)
+
+    def visit_while_stmt(self, op: WhileStmt | ScopeStmt | Function) -> Any:
+        return op.replace(body=self._body(op.body))
+
+    visit_scope_stmt = visit_function = visit_while_stmt
+
+    def visit_assign_stmt(self, op: Stmt) -> Stmt:
+        """Holds no loops."""
+        return op
+
+    visit_eval_stmt = visit_yield_stmt = visit_return_stmt = visit_assign_stmt

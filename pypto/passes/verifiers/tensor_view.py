@@ -1,0 +1,18 @@
+"""TensorViewCanonical: strides, shape and layout of every tensor view agree."""
+
+from __future__ import annotations
+
+from ...ir.program import Function, summarize
+from ...ir.tensor_view_semantics import RULE_NAME, check_function_views
+from ...ir.types import TensorView
+from .driver import Rule
+
+
+class TensorViewCanonical(Rule):
+    """The form `MaterializeTensorStrides` leaves: every view states strides its layout allows."""
+
+    name = RULE_NAME
+
+    def enter_function(self, function: Function) -> None:
+        if TensorView in summarize(function).kinds:
+            self._found.extend(check_function_views(function, require_materialized=True))

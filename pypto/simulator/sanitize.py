@@ -1,0 +1,81 @@
+"""What a sanitized run checks around every instruction, besides reads of elements nothing wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pypto.pto.errors import PtoError
+from pypto.pto.spec import Site
+
+from .tile import CheckedTile, SimTile
+
+
+def _overlap(left: SimTile, right: SimTile) -> bool:
+    return left.base is right.base and np.shares_memory(left.elements, right.elements)
+
+
+def _same_place(source: SimTile, result: SimTile) -> bool:
+    """Whether each element of the result takes the bytes of the same element of the source, or fewer."""
+    return (
+        source.addr == result.addr
+        and source.strides == result.strides
+        and source.type.numpy.itemsize >= result.type.numpy.itemsize
+    ) or (source.addr == result.addr and source.type.rows == result.type.rows == 1)
+
+
+def watch(site: Site, names: tuple[str, ...], run: Callable[..., None]) -> Callable[..., None]:
+    """``run`` with checks of its operands, ``names``: alignment, and overlaps that the hardware gets wrong.
+
+    Operands ``run`` does not take, its scratch, are passed too; their contents are lost afterwards.
+    """
+    spec = site.spec
+    used = [position for position, name in enumerate(names) if name in spec.uses]
+    scratch = [position for position, name in enumerate(names) if name not in spec.uses]
+    outs = {operand.name for operand in spec.outs}
+    vector = site.pipe == "V"
+
+    def watched(*values: Any) -> None:
+        tiles = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, SimTile)]
+        if vector:
+            for name, tile in tiles:
+                if tile.addr % tile.base.alignment:
+                    raise PtoError(
+                        f"'pto.{spec.mnemonic}': '{name}' starts at {tile.addr} in {tile.base.name}, "
+                        f"not a multiple of {tile.base.alignment} bytes"
+                    )
+        for name, tile in tiles:
+            if name in outs:
+                _check_result(site, name, tile, tiles)
+        for position in scratch:
+            _check_scratch(site, names[position], values[position], tiles)
+        run(*[values[position] for position in used])
+        for position in scratch:
+            if isinstance(values[position], CheckedTile):
+                values[position].forget()
+
+    return watched
+
+
+def _check_result(site: Site, name: str, result: SimTile, tiles: list[tuple[str, SimTile]]) -> None:
+    for other, source in tiles:
+        if source is result or other == name or other not in site.spec.uses:
+            continue
+        if _overlap(source, result) and not (site.spec.in_place and _same_place(source, result)):
+            raise PtoError(
+                f"'pto.{site.spec.mnemonic}': '{name}' at {result.addr} overwrites part of '{other}' at "
+                f"{source.addr} in {result.base.name} while it is read"
+            )
+    if not site.spec.in_place and any(source is result and other != name for other, source in tiles):
+        raise PtoError(f"'pto.{site.spec.mnemonic}' cannot work in place, but '{name}' is also a source")
+
+
+def _check_scratch(site: Site, name: str, scratch: SimTile, tiles: list[tuple[str, SimTile]]) -> None:
+    for other, tile in tiles:
+        if other != name and (tile is scratch or _overlap(tile, scratch)):
+            raise PtoError(
+                f"'pto.{site.spec.mnemonic}': scratch '{name}' at {scratch.addr} overlaps '{other}' at "
+                f"{tile.addr} in {tile.base.name}"
+            )

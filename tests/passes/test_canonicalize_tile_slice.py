@@ -1,0 +1,631 @@
+"""CanonicalizeTileSlice: windows that become extractions, and those that stay views.
+
+The accumulator check is in test_canonicalize_tile_slice_acc.py, the runs in test_canonicalize_tile_slice_numeric.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+from pypto import ir
+from pypto.ops import registry
+from pypto.passes.canonicalize_tile_slice.hazards import repack_hazard
+from tile_slice_programs import becomes, mat, program, run, untouched, vec
+
+SPECIFICATION = {
+    "collect: a slice of a slice is peeled, offsets accumulate": "test_chained_mat_slices_accumulate",
+    "collect: constants and their aliases through SSA": "test_offset_that_is_a_constant_variable",
+    "collect: modular facts of scalar arithmetic": "test_offset_with_a_known_multiple",
+    "collect: valid_shape and drop_dims are no plain windows": "test_slice_with_more_than_a_window_is_skipped",
+    "extract reads the base, indices summed": "test_extract_reads_the_base",
+    "extract: constant sums are folded": "test_extract_reads_the_base",
+    "matmul, matmul_acc, matmul_bias operands become Left / Right extractions": "test_matmul_operands",
+    "the accumulator and the bias are no operands": "test_matmul_operands",
+    "col_expand: dynamic offset is copied": "test_col_expand_dynamic_offset",
+    "col_expand: strided window is copied": "test_col_expand_column_window",
+    "col_expand: both operands are looked at": "test_col_expand_both_operands",
+    "col_expand: constant, dense window stays": "test_col_expand_identity_copy_stays",
+    "other calls: misaligned address is copied": "test_misaligned_operand",
+    "other calls: storage bits of the dtype": "test_alignment_counts_storage_bits",
+    "other calls: MemRef byte offsets count, planner sentinels are aligned": "test_base_byte_offset",
+    "other calls: EvalStmt": "test_misaligned_operand_of_a_statement",
+    "other calls: aligned address stays": "test_aligned_operand_stays",
+    "other calls: dynamic offset is copied": "test_dynamic_column",
+    "escape: plain alias": "test_alias_is_the_copy",
+    "escape: loop initial value": "test_loop_starts_from_the_copy",
+    "escape: yield": "test_yield_hands_on_the_copy",
+    "dead slices: to a fixed point": "test_dead_chain_goes",
+    "dead slices: one still used stays": "test_mat_slice_with_another_consumer_stays",
+    "codegen refuses a skipped slice that would corrupt its source": "test_refusal_for_codegen",
+    "Left / Right / Acc slices stay": "test_slice_elsewhere_stays",
+    "no plain slice, or no InCore function: same object": "test_nothing_to_do",
+}
+"""Rows of the specification, and the test of each."""
+
+
+def test_every_row_has_its_test():
+    assert set(SPECIFICATION.values()) <= set(globals())
+
+
+# Extractions.
+
+LEFT = "pl.Tile[[16, 256], pl.BF16, pl.Mem.Left]"
+RIGHT = "pl.Tile[[256, 64], pl.BF16, pl.Mem.Right]"
+
+
+def left(source: str, row: object, col: object) -> str:
+    return f"l = pl.tile.extract({source}, {row}, {col}, shape=[16, 256], target_memory=pl.Mem.Left)\n"
+
+
+def right(source: str, row: object, col: object) -> str:
+    return f"r = pl.tile.extract({source}, {row}, {col}, shape=[256, 64], target_memory=pl.Mem.Right)\n"
+
+
+PRODUCT = "c = pl.tile.matmul(l, r)\n"
+
+
+@pytest.mark.parametrize(
+    ("offset", "index", "folded"),
+    [
+        ("[0, 0]", (0, 0), (0, 0)),
+        ("[16, 0]", (0, 0), (16, 0)),
+        ("[0, 256]", (0, 0), (0, 256)),
+        ("[8, 128]", (0, 0), (8, 128)),
+        ("[8, 0]", (4, 0), (12, 0)),
+        ("[0, 0]", ("i", "j"), ("i", "j")),
+        ("[8, 128]", ("i", "j"), ("i + 8", "j + 128")),
+        ("[i, 0]", (8, "j"), ("8 + i", "j")),
+        ("[i, j]", (0, 0), ("i", "j")),
+    ],
+)
+def test_extract_reads_the_base(offset, index, folded):
+    scalars = "i: pl.Scalar[pl.INDEX], j: pl.Scalar[pl.INDEX], "
+    window = f"s = pl.tile.slice(a, [24, 384], {offset})\n"
+    becomes(
+        mat(window + left("s", *index) + right("b", 0, 0) + PRODUCT, more=scalars),
+        mat(left("a", *folded) + right("b", 0, 0) + PRODUCT, more=scalars),
+    )
+
+
+def test_extract_of_both_operands_and_twice():
+    windows = "s = pl.tile.slice(a, [16, 512], [16, 0])\nw = pl.tile.slice(b, [512, 64], [0, 0])\n"
+    lines = """
+l0 = pl.tile.extract({s}, {r}, 0, shape=[16, 256], target_memory=pl.Mem.Left)
+r0 = pl.tile.extract({w}, 0, 0, shape=[256, 64], target_memory=pl.Mem.Right)
+l1 = pl.tile.extract({s}, {r}, 256, shape=[16, 256], target_memory=pl.Mem.Left)
+r1 = pl.tile.extract({w}, 256, 0, shape=[256, 64], target_memory=pl.Mem.Right)
+c0 = pl.tile.matmul(l0, r0)
+c = pl.tile.matmul_acc(c0, l1, r1)
+"""
+    becomes(mat(windows + lines.format(s="s", w="w", r=0)), mat(lines.format(s="a", w="b", r=16)))
+
+
+def test_extract_inside_a_loop_of_a_slice_outside():
+    loop = """
+start = pl.tile.create([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Acc)
+for k, (carried,) in pl.pipeline(0, 256, 128, init_values=(start,), stage=2):
+    l = pl.tile.extract({0}, {1}, {2}, shape=[16, 128], target_memory=pl.Mem.Left)
+    r = pl.tile.extract(b, k, 0, shape=[128, 64], target_memory=pl.Mem.Right)
+    step = pl.tile.matmul_acc(carried, l, r)
+    c = pl.yield_(step)
+"""
+    becomes(
+        mat("s = pl.tile.slice(a, [16, 256], [16, 256])\n" + loop.format("s", 0, "k")),
+        mat(loop.format("a", 16, "k + 256")),
+    )
+
+
+def test_chained_mat_slices_accumulate():
+    chain = "s = pl.tile.slice(a, [24, 384], [8, 128])\nv = pl.tile.slice(s, [16, 256], [4, 0])\n"
+    becomes(mat(chain + left("v", 0, 0) + right("b", 0, 0) + PRODUCT), mat(left("a", 12, 128) + right("b", 0, 0) + PRODUCT))
+
+
+def test_extract_of_an_alias_reads_the_base():
+    lines = "s = pl.tile.slice(a, [16, 256], [16, 0])\nother: pl.Tile[[16, 256], pl.BF16, pl.Mem.Mat] = s\n"
+    becomes(mat(lines + left("other", 0, 0) + right("b", 0, 0) + PRODUCT), mat(left("a", 16, 0) + right("b", 0, 0) + PRODUCT))
+
+
+# Matmul operands.
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "c = pl.tile.matmul({l}, {r})",
+        "z = pl.tile.create([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Acc)\n{pre}c = pl.tile.matmul_acc(z, {l}, {r})",
+        "q = pl.tile.load(bias, [0, 0], [1, 64], target_memory=pl.Mem.Mat)\n{pre}c = pl.tile.matmul_bias({l}, {r}, q)",
+    ],
+)
+def test_matmul_operands(product):
+    windows = "s = pl.tile.slice(a, [16, 256], [16, 256])\nw = pl.tile.slice(b, [256, 64], [256, 0])\n"
+    before, after = windows + product.format(l="s", r="w", pre=""), product.format(l="l", r="r", pre="{pre}")
+    copies = left("a", 16, 256) + right("b", 256, 0)
+    after = after.format(pre=copies) if "{pre}" in after else copies + after
+    bias = "bias: pl.Tensor[[1, 64], pl.FP32], "
+    becomes(mat(before, more=bias), mat(after, more=bias))
+
+
+def test_matmul_operand_of_a_chain_of_slices():
+    lines = "s = pl.tile.slice(a, [32, 256], [0, 128])\nw = pl.tile.slice(s, [16, 256], [i, 0])\nc = pl.tile.matmul(w, b)\n"
+    index = "i: pl.Scalar[pl.INDEX], "
+    becomes(
+        mat(lines, rhs="[256, 64]", more=index),
+        mat(left("a", "i", 128) + "c = pl.tile.matmul(l, b)\n", rhs="[256, 64]", more=index),
+    )
+
+
+def test_mat_slice_with_another_consumer_stays():
+    untouched(
+        program(
+            "x: pl.Tensor[[32, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]",
+            """
+t = pl.tile.load(x, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
+s = pl.tile.slice(t, [16, 64], [16, 0])
+y = pl.tile.move(s, target_memory=pl.Mem.Vec)
+out = pl.tile.store(y, [0, 0], out)
+return out
+""",
+        )
+    )
+
+
+def test_mat_slice_stays_for_the_consumer_that_needs_it():
+    lines = """
+s = pl.tile.slice(a, [16, 256], [16, 0])
+{}
+r = pl.tile.extract(b, 0, 0, shape=[256, 64], target_memory=pl.Mem.Right)
+m = pl.tile.move(s, target_memory=pl.Mem.Left)
+c0 = pl.tile.matmul(l, r)
+c = pl.tile.matmul_acc(c0, m, r)
+"""
+    becomes(mat(lines.format(left("s", 0, 0))), mat(lines.format(left("a", 16, 0))))
+
+
+# Column expansion.
+
+GAMMA = "g = pl.tile.load(gamma, [0, 0], [1, 64], target_memory=pl.Mem.Vec)\n"
+GAMMA_PARAM = "gamma: pl.Tensor[[1, 64], pl.FP32], i: pl.Scalar[pl.INDEX], "
+EXPANSIONS = sorted(d.name for d in registry.all_decls() if d.name.startswith("tile.col_expand_"))
+
+
+def expansion(window: str, use: str = "pl.tile.col_expand_mul({0}, g)", rows: int = 1, source: str = "[16, 64]") -> ir.Program:
+    name, _, value = window.partition(" = ")
+    lines = f"{GAMMA}{name} = {value}\ny = {use.format(name)}"
+    return vec(lines, source=f"{source}, pl.FP32", out=f"[{rows}, 64], pl.FP32", more=GAMMA_PARAM)
+
+
+def test_there_are_column_expansions():
+    assert {"tile.col_expand_mul", "tile.col_expand_add"} <= set(EXPANSIONS)
+
+
+@pytest.mark.parametrize("name", EXPANSIONS)
+def test_col_expand_dynamic_offset(name):
+    use = f"pl.{name}({{0}}, g)"
+    becomes(
+        expansion("s = pl.tile.slice(t, [1, 64], [i, 0])", use),
+        expansion("e = pl.tile.extract(t, i, 0, shape=[1, 64], target_memory=pl.Mem.Vec)", use),
+    )
+
+
+def test_col_expand_column_window():
+    becomes(
+        expansion("s = pl.tile.slice(t, [16, 64], [0, 64])", rows=16, source="[16, 128]"),
+        expansion("e = pl.tile.extract(t, 0, 64, shape=[16, 64], target_memory=pl.Mem.Vec)", rows=16, source="[16, 128]"),
+    )
+
+
+def test_col_expand_both_operands():
+    use = "pl.tile.col_expand_mul(t, {0})"
+    becomes(
+        expansion("s = pl.tile.slice(t, [1, 64], [i, 0])", use, rows=16),
+        expansion("e = pl.tile.extract(t, i, 0, shape=[1, 64], target_memory=pl.Mem.Vec)", use, rows=16),
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "offset", "source"),
+    [
+        ([1, 64], [5, 0], "[16, 64]"),
+        ([1, 64], [3, 64], "[16, 128]"),
+        ([16, 64], [16, 0], "[32, 64]"),
+        ([16, 64], [0, 0], "[16, 64]"),
+    ],
+)
+def test_col_expand_identity_copy_stays(shape, offset, source):
+    untouched(expansion(f"s = pl.tile.slice(t, {shape}, {offset})", rows=shape[0], source=source))
+
+
+def test_col_expand_misaligned_row_is_copied():
+    """Reading it in place would be an identity copy, but not from an address the vector unit can read."""
+    becomes(
+        expansion("s = pl.tile.slice(t, [1, 64], [0, 4])", source="[16, 128]"),
+        expansion("e = pl.tile.extract(t, 0, 4, shape=[1, 64], target_memory=pl.Mem.Vec)", source="[16, 128]"),
+    )
+
+
+def test_col_expand_window_of_a_strided_window_is_copied():
+    """All columns of the slice it is cut from, but not of the tile: the rows still lie apart."""
+    lines = "{}" + GAMMA + "y = pl.tile.col_expand_mul({}, g)"
+    chain = "s = pl.tile.slice(t, [16, 64], [0, 64])\nw = pl.tile.slice(s, [8, 64], [8, 0])\n"
+    copy = "e = pl.tile.extract(t, 8, 64, shape=[8, 64], target_memory=pl.Mem.Vec)\n"
+    kernel = dict(source="[16, 128], pl.FP32", out="[8, 64], pl.FP32", more=GAMMA_PARAM)
+    made = run(vec(lines.format(chain, "w"), **kernel))
+    ir.assert_structural_equal(made, vec(GAMMA + copy + "y = pl.tile.col_expand_mul(e, g)", **kernel))
+
+
+def test_col_expand_constant_by_way_of_a_variable():
+    """The address of a slice that stays must be a constant in the slice itself."""
+    lines = GAMMA + "{}s = pl.tile.slice(t, [1, 64], [{}, 0])\ny = pl.tile.col_expand_mul(s, g)"
+    kernel = dict(source="[16, 64], pl.FP32", out="[1, 64], pl.FP32", more=GAMMA_PARAM)
+    constant = "row: pl.Scalar[pl.INDEX] = 5\n"
+    becomes(vec(lines.format(constant, "row"), **kernel), vec(lines.format(constant, 5), **kernel))
+
+
+# Alignment.
+
+
+def column(window: str, dtype: str = "FP32", source: str = "[16, 64]", shape: str = "[16, 1]", more: str = "", pre: str = ""):
+    """A kernel that doubles a window ``s`` of ``t``."""
+    name = window.partition(" ")[0]
+    lines = f"{pre}{window}\ny = pl.tile.muls({name}, 2)"
+    return vec(lines, source=f"{source}, pl.{dtype}", out=f"{shape}, pl.{dtype}", more=more)
+
+
+def copied(row: object, col: object, shape: str = "[16, 1]") -> str:
+    return f"e = pl.tile.extract(t, {row}, {col}, shape={shape}, target_memory=pl.Mem.Vec)"
+
+
+@pytest.mark.parametrize("offset", [1, 4, 7, 9, 60])
+def test_misaligned_operand(offset):
+    becomes(column(f"s = pl.tile.slice(t, [16, 1], [0, {offset}])"), column(copied(0, offset)))
+
+
+@pytest.mark.parametrize(("row", "col", "source"), [(0, 0, "[16, 64]"), (0, 8, "[16, 64]"), (1, 8, "[16, 64]"), (2, 0, "[16, 12]")])
+def test_aligned_operand_stays(row, col, source):
+    untouched(column(f"s = pl.tile.slice(t, [8, 4], [{row}, {col}])", source=source, shape="[8, 4]"))
+
+
+def test_row_stride_counts():
+    becomes(
+        column("s = pl.tile.slice(t, [8, 4], [1, 0])", source="[16, 12]", shape="[8, 4]"),
+        column(copied(1, 0, "[8, 4]"), source="[16, 12]", shape="[8, 4]"),
+    )
+
+
+@pytest.mark.parametrize(("dtype", "aligned"), [("FP32", 8), ("INT32", 8), ("FP16", 16), ("INT16", 16)])
+def test_alignment_counts_storage_bits(dtype, aligned):
+    for offset in (aligned, 2 * aligned):
+        untouched(column(f"s = pl.tile.slice(t, [16, 16], [0, {offset}])", dtype, shape="[16, 16]"))
+    offset = aligned // 2
+    becomes(
+        column(f"s = pl.tile.slice(t, [16, 16], [0, {offset}])", dtype, shape="[16, 16]"),
+        column(copied(0, offset, "[16, 16]"), dtype, shape="[16, 16]"),
+    )
+
+
+def test_store_of_a_misaligned_window():
+    becomes(
+        vec("y = pl.tile.slice(t, [16, 32], [0, 4])", out="[16, 32], pl.FP32"),
+        vec("y = pl.tile.extract(t, 0, 4, shape=[16, 32], target_memory=pl.Mem.Vec)", out="[16, 32], pl.FP32"),
+    )
+
+
+def test_misaligned_operand_of_a_statement():
+    kernel = """
+t = pl.tile.load(x, [0, 0], [16, 8], target_memory=pl.Mem.Vec)
+s = {}
+pld.tile.remote_store(s, target=target, peer=peer, offsets=[0, 0])
+"""
+    params = "x: pl.Tensor[[16, 8], pl.FP32], target: pld.DistributedTensor[[16, 1], pl.FP32], peer: pl.Scalar[pl.INT32]"
+    before = program(params, kernel.format("pl.tile.slice(t, [16, 1], [0, 1])"), "")
+    after = program(
+        params, kernel.format("pl.tile.extract(t, 0, 1, shape=[16, 1], target_memory=pl.Mem.Vec)"), ""
+    )
+    becomes(before, after)
+
+
+INDEX = "i: pl.Scalar[pl.INDEX], "
+
+
+def test_dynamic_column():
+    becomes(column("s = pl.tile.slice(t, [16, 1], [0, i])", more=INDEX), column(copied(0, "i"), more=INDEX))
+
+
+def test_dynamic_row_of_aligned_rows_stays():
+    untouched(column("s = pl.tile.slice(t, [1, 16], [i, 8])", shape="[1, 16]", more=INDEX))
+
+
+def test_offset_that_is_a_constant_variable():
+    pre = "first: pl.Scalar[pl.INDEX] = {}\ncol: pl.Scalar[pl.INDEX] = first\n"
+    window = "s = pl.tile.slice(t, [16, 1], [0, col])"
+    untouched(column(window, pre=pre.format(16)))
+    becomes(column(window, pre=pre.format(3)), column(copied(0, 3), pre=pre.format(3)))
+
+
+@pytest.mark.parametrize(
+    "col", ["i * 8", "8 * i", "i * 4 * 2", "i * 16 + 24", "24 - i * 8", "(i + 1) * 8", "i * 8 + i * 16", "(2 * i) * (4 * i)"]
+)
+def test_offset_with_a_known_multiple(col):
+    untouched(column("s = pl.tile.slice(t, [16, 1], [0, col])", more=INDEX, pre=f"col: pl.Scalar[pl.INDEX] = {col}\n"))
+
+
+@pytest.mark.parametrize("col", ["i * 4", "i + 8", "i * 8 + 4", "8 - i", "i * 2 * i"])
+def test_offset_without_a_sufficient_multiple(col):
+    pre = f"col: pl.Scalar[pl.INDEX] = {col}\n"
+    becomes(
+        column("s = pl.tile.slice(t, [16, 1], [0, col])", more=INDEX, pre=pre),
+        column(copied(0, "col"), more=INDEX, pre=pre),
+    )
+
+
+def test_multiple_through_several_definitions():
+    pre = "block: pl.Scalar[pl.INDEX] = i * 16\nother: pl.Scalar[pl.INDEX] = block\ncol: pl.Scalar[pl.INDEX] = other * 2\n"
+    untouched(column("s = pl.tile.slice(t, [16, 16], [0, col])", "INT32", shape="[16, 16]", more=INDEX, pre=pre))
+
+
+LOOP = """
+z = pl.tile.create([16, 1], dtype=pl.FP32, target_memory=pl.Mem.Vec)
+for col, (carried,) in pl.range(0, 64, {}, init_values=(z,)):
+    {}
+    next_ = pl.tile.add(carried, s)
+    y = pl.yield_(next_)
+"""
+COLUMN = "s = pl.tile.slice(t, [16, 1], [0, col])"
+
+
+def test_offset_that_is_a_loop_variable():
+    out = "[16, 1], pl.FP32"
+    untouched(vec(LOOP.format(8, COLUMN), out=out))
+    copy = "s = pl.tile.extract(t, 0, col, shape=[16, 1], target_memory=pl.Mem.Vec)"
+    becomes(vec(LOOP.format(4, COLUMN), out=out), vec(LOOP.format(4, copy), out=out))
+
+
+def test_chain_of_misaligned_slices_can_be_aligned():
+    """What counts is where the last window starts."""
+    untouched(column("s = pl.tile.slice(h, [16, 16], [0, 4])", shape="[16, 16]", pre="h = pl.tile.slice(t, [16, 32], [0, 4])\n"))
+
+
+def test_chain_of_aligned_slices_can_be_misaligned():
+    """Row 1 of a window of 8 columns lies where row 1 of the 12-column tile does."""
+    kernel = dict(source="[16, 12]", shape="[8, 8]")
+    made = run(column("s = pl.tile.slice(h, [8, 8], [1, 0])", pre="h = pl.tile.slice(t, [16, 8], [0, 0])\n", **kernel))
+    ir.assert_structural_equal(made, column(copied(1, 0, "[8, 8]"), **kernel))
+
+
+@pytest.mark.parametrize(("offset", "aligned"), [(0, True), (64, True), (-1, True), (4, False), (16, False)])
+def test_base_byte_offset(offset, aligned):
+    """A known offset of the base counts; -1 stands for an allocation that has no address yet."""
+    memref = f'pl.MemRef("mem_vec_0", {offset}, 4096)'
+    lines = """
+t: pl.Tile[[16, 64], pl.FP32, {}, pl.Mem.Vec] = pl.tile.load(x, [0, 0], [16, 64], target_memory=pl.Mem.Vec)
+s = {}
+y = pl.tile.muls(s, 2.0)
+out = pl.tile.store(y, [0, 0], out)
+return out
+"""
+    params, result = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 8], pl.FP32]]", "pl.Tensor[[16, 8], pl.FP32]"
+    view, copy = "pl.tile.slice(t, [16, 8], [0, 8])", "pl.tile.extract(t, 0, 8, shape=[16, 8], target_memory=pl.Mem.Vec)"
+    before = program(params, lines.format(memref, view), result)
+    if aligned:
+        untouched(before)
+    else:
+        becomes(before, program(params, lines.format(memref, copy), result))
+
+
+def test_tile_without_a_memory_yet_is_a_vector_tile():
+    lines = """
+t = pl.tile.load(x, [0, 0], [16, 64])
+s = {}
+y = pl.tile.muls(s, 2.0)
+out = pl.tile.store(y, [0, 0], out)
+return out
+"""
+    params, result = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]", "pl.Tensor[[16, 1], pl.FP32]"
+    becomes(
+        program(params, lines.format("pl.tile.slice(t, [16, 1], [0, 1])"), result),
+        program(params, lines.format("pl.tile.extract(t, 0, 1, shape=[16, 1], target_memory=pl.Mem.Vec)"), result),
+    )
+
+
+def test_tile_without_a_memory_yet_that_a_matmul_reads_is_none():
+    untouched(
+        program(
+            "x: pl.Tensor[[32, 64], pl.FP16], w: pl.Tensor[[64, 64], pl.FP16], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]",
+            """
+t = pl.tile.load(x, [0, 0], [32, 64])
+b = pl.tile.load(w, [0, 0], [64, 64])
+s = pl.tile.slice(t, [16, 64], [16, 0])
+y = pl.tile.matmul(s, b)
+out = pl.tile.store(y, [0, 0], out)
+return out
+""",
+        )
+    )
+
+
+# Escape.
+
+SEED = "seed = pl.tile.create([16, 1], dtype=pl.FP32, target_memory=pl.Mem.Vec)\n"
+OUT = "[16, 1], pl.FP32"
+WINDOW = "pl.tile.slice(t, [16, 1], [0, 1])"
+COPY = "pl.tile.extract(t, 0, 1, shape=[16, 1], target_memory=pl.Mem.Vec)"
+
+
+def test_alias_is_the_copy():
+    lines = "h = {}\n{}y = pl.tile.muls(other, 0.5)"
+    alias = "other: pl.Tile[[16, 1], pl.FP32, pl.Mem.Vec] = h\n"
+    after = f"other = {COPY}\ny = pl.tile.muls(other, 0.5)"
+    becomes(vec(lines.format(WINDOW, alias), out=OUT), vec(after, out=OUT))
+
+
+def test_aligned_alias_stays():
+    untouched(
+        vec(
+            "h = pl.tile.slice(t, [16, 1], [0, 8])\nother: pl.Tile[[16, 1], pl.FP32, pl.Mem.Vec] = h\n"
+            "y = pl.tile.muls(other, 0.5)",
+            out=OUT,
+        )
+    )
+
+
+def test_loop_starts_from_the_copy():
+    lines = """
+h = {}
+for i, (carried,) in pl.range(1, init_values=(h,)):
+    step = pl.tile.muls(carried, 0.5)
+    y = pl.yield_(step)
+"""
+    becomes(vec(lines.format(WINDOW), out=OUT), vec(lines.format(COPY), out=OUT))
+
+
+def test_while_starts_from_the_copy():
+    lines = """
+h = {}
+k: pl.Scalar[pl.INDEX] = 0
+for (carried, count) in pl.while_(init_values=(h, k)):
+    pl.cond(count < 4)
+    step = pl.tile.muls(carried, 0.5)
+    more: pl.Scalar[pl.INDEX] = count + 1
+    y, last = pl.yield_(step, more)
+"""
+    before, after = vec(lines.format(WINDOW), out=OUT), vec(lines.format(COPY).replace("k:", "k:"), out=OUT)
+    moved = after
+    made = run(before)
+    assert "tile.slice" not in str(made) and "tile.extract" in str(made)
+    assert run(made) is made
+    assert moved is after
+
+
+def test_yield_hands_on_the_copy():
+    lines = SEED + """
+for i, (carried,) in pl.range(1, init_values=(seed,)):
+    h = {}
+    y = pl.yield_(h)
+"""
+    becomes(vec(lines.format(WINDOW), out=OUT), vec(lines.format(COPY), out=OUT))
+
+
+def test_branch_yields_the_copy():
+    lines = """
+if i < 4:
+    h = {}
+    y = pl.yield_(h)
+else:
+    g = {}
+    y = pl.yield_(g)
+"""
+    aligned = "pl.tile.slice(t, [16, 1], [0, 8])"
+    becomes(
+        vec(lines.format(WINDOW, aligned), out=OUT, more=INDEX), vec(lines.format(COPY, aligned), out=OUT, more=INDEX)
+    )
+
+
+def test_slice_of_a_carried_window_knows_its_stride():
+    """The carried value may be the 12-column window, whose second row is misaligned, or a tile of 8 columns."""
+    loop = """
+h = pl.tile.slice(t, [16, 8], [0, 0])
+for i, (carried,) in pl.range(2, init_values=(h,)):
+    s = {}
+    u = pl.tile.muls(s, 0.5)
+    step = pl.tile.add(carried, carried)
+    y = pl.yield_(step)
+"""
+    kernel = dict(source="[16, 12], pl.FP32", out="[16, 8], pl.FP32")
+    becomes(
+        vec(loop.format("pl.tile.slice(carried, [8, 8], [1, 0])"), **kernel),
+        vec(loop.format("pl.tile.extract(carried, 1, 0, shape=[8, 8], target_memory=pl.Mem.Vec)"), **kernel),
+    )
+
+
+# What stays, and what goes.
+
+
+def test_dead_chain_goes():
+    lines = "s = pl.tile.slice(t, [16, 32], [0, 8])\nv = pl.tile.slice(s, [16, 16], [0, 8])\ny = pl.tile.muls(t, 2.0)"
+    becomes(vec(lines), vec("y = pl.tile.muls(t, 2.0)"))
+
+
+@pytest.mark.parametrize("rest", ["valid_shape=[8, 1]", "drop_dims=[1]", "pad_value=pl.PadValue.zero"])
+def test_slice_with_more_than_a_window_is_skipped(rest):
+    shape = "[1, 16]" if rest.startswith("drop") else "[16, 1]"
+    untouched(
+        vec(f"s = pl.tile.slice(t, [16, 1], [0, 1], {rest})\ny = pl.tile.muls(s, 2.0)", out=f"{shape}, pl.FP32")
+    )
+
+
+def test_mat_slice_with_a_valid_shape_is_skipped():
+    lines = "s = pl.tile.slice(a, [16, 256], [0, 0], valid_shape=[16, 256])\n"
+    untouched(mat(lines + left("s", 0, 0) + right("b", 0, 0) + PRODUCT))
+
+
+def test_slice_elsewhere_stays():
+    untouched(
+        mat(
+            "m = pl.tile.move(a, target_memory=pl.Mem.Left)\ns = pl.tile.slice(m, [16, 512], [0, 0])\n"
+            "r = pl.tile.move(b, target_memory=pl.Mem.Right)\nc = pl.tile.matmul(s, r)"
+        )
+    )
+
+
+def test_nothing_to_do():
+    untouched(vec("y = pl.tile.muls(t, 2.0)"))
+    untouched(vec("y = pl.tile.slice(t, [16, 64], [0, 0])"))
+
+
+@pytest.mark.parametrize("kind", ["Opaque", "Orchestration"])
+def test_function_off_the_cores_stays(kind):
+    untouched(
+        program(
+            "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]",
+            f"t = pl.tile.load(x, [0, 0], [16, 64], target_memory=pl.Mem.Vec)\ns = {WINDOW}\n"
+            "y = pl.tile.muls(s, 2.0)\nout = pl.tile.store(y, [0, 0], out)\nreturn out",
+            "pl.Tensor[[16, 1], pl.FP32]",
+            kind,
+        )
+    )
+
+
+def test_copies_carry_the_position_of_the_slice():
+    before = column("s = pl.tile.slice(t, [16, 1], [0, 1])")
+    made = run(before)
+    spans = {s.var.name_hint: s.span for f in made.functions.values() for s in ir.flatten_to_stmts(f.body) if isinstance(s, ir.AssignStmt)}
+    sources = [s for f in before.functions.values() for s in ir.flatten_to_stmts(f.body) if isinstance(s, ir.AssignStmt)]
+    assert spans["s_ext"].begin_line == sources[1].span.begin_line
+
+
+# What codegen must refuse.
+
+
+def slices(kernel: ir.Program) -> dict[ir.Var, ir.Call]:
+    stmts = ir.flatten_to_stmts(next(iter(kernel.functions.values())).body)
+    return {s.var: s.value for s in stmts if isinstance(s, ir.AssignStmt) and getattr(s.value, "name", "") == "tile.slice"}
+
+
+@pytest.mark.parametrize(
+    ("window", "reason"),
+    [
+        ("pl.tile.slice(t, [1, 64], [i, 0], valid_shape=[1, 32])", "known at run time only"),
+        ("pl.tile.slice(t, [1, 64], [i, 0], drop_dims=[0])", "known at run time only"),
+        ("pl.tile.slice(t, [8, 64], [0, 64], valid_shape=[8, 32])", "rows lie apart"),
+        ("pl.tile.slice(t, [1, 64], [3, 64], valid_shape=[1, 32])", None),
+        ("pl.tile.slice(t, [8, 128], [8, 0], valid_shape=[8, 32])", None),
+    ],
+)
+def test_refusal_for_codegen(window, reason):
+    kernel = vec(f"s = {window}\ny = pl.tile.col_expand_mul(s, s)" if "[1, 64]" in window else f"s = {window}\ny = pl.tile.add(s, s)",
+                 source="[16, 128], pl.FP32", out="[16, 128], pl.FP32", more=INDEX)  # fmt: skip
+    untouched(kernel)
+    found = slices(kernel)
+    ((var, call),) = found.items()
+    why = repack_hazard(call, found.get)
+    assert why is None if reason is None else reason in (why or "")
+
+
+def test_refusal_for_codegen_follows_chains():
+    kernel = vec(
+        "s = pl.tile.slice(t, [16, 64], [0, 64], valid_shape=[16, 32])\n"
+        "w = pl.tile.slice(s, [8, 64], [8, 0], valid_shape=[8, 32])\ny = pl.tile.add(w, w)",
+        source="[16, 128], pl.FP32", out="[8, 64], pl.FP32",
+    )  # fmt: skip
+    found = slices(kernel)
+    inner = next(c for v, c in found.items() if v.name_hint == "w")
+    assert "rows lie apart" in (repack_hazard(inner, found.get) or "")
