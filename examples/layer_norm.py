@@ -22,7 +22,7 @@ def layer_norm(
     total = pl.dim(x, 0)
     for row in pl.range(0, total, BLOCK):
         rows = pl.min(BLOCK, total - row)
-        tile = pl.load(x, [row, 0], [BLOCK, HIDDEN], valid_shapes=[rows, HIDDEN])
+        tile = pl.load(x, [row, 0], [BLOCK, HIDDEN], valid_shape=[rows, HIDDEN])
         mean = pl.mul(pl.reshape(pl.row_sum(tile, scratch), [1, BLOCK]), 1.0 / HIDDEN)
         centered = pl.row_expand_sub(tile, pl.reshape(mean, [BLOCK, 1]))
         squares = pl.row_sum(pl.mul(centered, centered), scratch)

@@ -18,7 +18,7 @@ def rms_norm(
     scratch = pl.create_tile([BLOCK, HIDDEN], dtype=pl.FP32)
     for row in pl.range(0, ROWS, BLOCK):
         rows = pl.min(BLOCK, ROWS - row)
-        tile = pl.load(x, [row, 0], [BLOCK, HIDDEN], valid_shapes=[rows, HIDDEN])
+        tile = pl.load(x, [row, 0], [BLOCK, HIDDEN], valid_shape=[rows, HIDDEN])
         squares = pl.row_sum(pl.mul(tile, tile), scratch)
         # A column holds one value a row; vector arithmetic wants them in one row.
         mean = pl.mul(pl.reshape(squares, [1, BLOCK]), 1.0 / HIDDEN)

@@ -14,7 +14,7 @@ def softmax(
 ) -> pl.Tensor[[ROWS, COLS], pl.FP32]:
     for row in pl.range(0, ROWS, BLOCK):
         rows = pl.min(BLOCK, ROWS - row)
-        tile = pl.load(x, [row, 0], [BLOCK, COLS], valid_shapes=[rows, COLS])
+        tile = pl.load(x, [row, 0], [BLOCK, COLS], valid_shape=[rows, COLS])
         scratch = pl.create_tile([BLOCK, COLS], dtype=pl.FP32)
         shifted = pl.row_expand_sub(tile, pl.row_max(tile, scratch))
         weights = pl.exp(shifted)

@@ -11,7 +11,7 @@ from ..ir.enums import AtomicType
 from ..ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, Var, index_const
 from ..ir.types import ArrayType, ScalarType, TensorType, TileType
 from ..ops.kinds import ROUND_MODES
-from ..ops.registry import Bound, OpDecl, rebind
+from ..ops.registry import Bound, OpDecl, Pto, rebind
 from .context import Op, Value
 from .tensors import flat_offset, read_element, window, write_element
 from .types import array_text, scalar_text, tile_text
@@ -63,11 +63,11 @@ def element_of(bound: Bound, names: Sequence[str]) -> DataType | None:
 
 
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_ATTRIBUTES: dict[str, Callable[[Any], str]] = {
-    "rmode": lambda v: f"#pto<round_mode {ROUND_MODES[v].upper()}>",
-    "cmpMode": lambda v: f"#pto<cmp {_COMPARISONS[v]}>",
-    "atomicType": lambda v: f"#pto<atomic_type {'atomic_add' if v is AtomicType.Add else 'atomic_none'}>",
-    "isBinary": lambda v: "true" if v else "false",
+_ATTRIBUTES: dict[str, Callable[[Any, Pto], str]] = {
+    "rmode": lambda v, _: f"#pto<round_mode {ROUND_MODES[v].upper()}>",
+    "cmpMode": lambda v, _: f"#pto<cmp {_COMPARISONS[v]}>",
+    "accPhase": lambda v, _: f"#pto<acc_phase {v}>",
+    "precisionType": lambda v, pto: f"#pto<{pto.mnemonic.removeprefix('pto.t')}_precision high_precision>",
 }
 """How the value of an instruction attribute is written."""
 
@@ -78,11 +78,11 @@ def attributes(decl: OpDecl, bound: Bound) -> list[tuple[str, str]]:
     made = []
     for key, name in decl.pto.attrs.items():
         value = bound.values.get(name)
-        if value is None or value is AtomicType.None_:
+        if value is None or value is False:
             continue
         if key not in _ATTRIBUTES:
             raise InternalError(f"{decl.name}: codegen does not know how to write {key}", bound.span)
-        made.append((key, _ATTRIBUTES[key](value)))
+        made.append((key, _ATTRIBUTES[key](value, decl.pto)))
     return made
 
 
@@ -126,8 +126,7 @@ def store(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result:
         valid = tile.type.valid_shape
         sizes = (*(index_const(1) for _ in range(len(offsets) - len(valid))), *valid[-len(offsets) :])
     target = window(kernel, tensor, offsets, sizes, tensor.name_hint)
-    atomic = bound["atomic"]
-    attrs = [("atomicType", _ATTRIBUTES["atomicType"](atomic))] if atomic is AtomicType.Add else []
+    attrs = [("atomicType", "#pto<atomic_type atomic_add>")] if bound["atomic"] is AtomicType.Add else []
     instruction(kernel, "pto.tstore", [kernel.value(tile)], target, attrs)
     if result is None:
         return None
@@ -260,6 +259,13 @@ def _indices(bound: Bound, decl: OpDecl) -> Sequence[Expr]:
     return value.elements if isinstance(value, MakeTuple) else (value,)
 
 
+def tensor_dim(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A dimension of a tensor, from its type."""
+    shape = bound.type("tensor").shape
+    axis = bound["axis"].value % len(shape)
+    return kernel.scalars.convert(kernel.scalars.index(shape[axis]), DataType.INDEX, call.dtype)
+
+
 def array_create(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A stack array."""
     type = call.type
@@ -289,6 +295,6 @@ _FORMS: dict[str, Callable[[KernelBuilder, OpDecl, Bound, Call, Var | None], Any
     "dps": dps, "load": load, "store": store, "create": create, "slice": slice_tile, "reshape": reshape,
     "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "tile_read": read,
     "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": dps, "cast": dps,
-    "transpose": dps, "fillpad": dps, "col_sum": col_sum, "matmul_acc": matmul_acc,
+    "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "matmul_acc": matmul_acc,
     "array_create": array_create, "array_get": array_get, "array_set": array_set,
 }  # fmt: skip

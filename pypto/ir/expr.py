@@ -329,7 +329,7 @@ class BinaryExpr(Expr):
     """A scalar operation on ``left`` and ``right``."""
 
     __slots__ = ()
-    kind = "binary_expr"
+    node_kind = "binary_expr"
     left: Expr
     right: Expr
     symbol: ClassVar[str]
@@ -340,7 +340,7 @@ class UnaryExpr(Expr):
     """A scalar operation on ``operand``."""
 
     __slots__ = ()
-    kind = "unary_expr"
+    node_kind = "unary_expr"
     operand: Expr
     symbol: ClassVar[str]
 

@@ -170,7 +170,7 @@ class ScopeStmt(Stmt):
     """A region with an execution context of its own; control flow passes straight through it."""
 
     __slots__ = ()
-    kind = "scope_stmt"
+    node_kind = "scope_stmt"
     scope_kind: ClassVar[ScopeKind]
     name_hint: str
     body: Stmt

@@ -501,7 +501,13 @@ def _dim(b: Bound) -> Type:
     return ScalarType(DataType.INDEX)
 
 
-declare("tensor.dim", "in tensor: tensor, in axis: index", _dim, "The tensor's size in dimension ``axis``.")
+declare(
+    "tensor.dim",
+    "in tensor: tensor, in axis: index",
+    _dim,
+    "The tensor's size in dimension ``axis``.",
+    pto=Pto(form="tensor_dim"),
+)
 
 
 def _read(b: Bound) -> Type:

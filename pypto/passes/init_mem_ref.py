@@ -32,6 +32,7 @@ from .memory_model import (
     offset_const,
     tensor_bytes,
     tile_bytes,
+    value_at,
     view_place,
     with_allocations,
     with_memref,
@@ -136,7 +137,7 @@ class _Placer(Rewriter):
             made = var
         if made is not op.var:
             self.vars[op.var] = made
-        return op.replace(value=value, var=made)
+        return op.replace(value=value_at(value, made), var=made)
 
     def _tile(self, var: Var, value: Expr) -> Var:
         source, decl = _source(value)

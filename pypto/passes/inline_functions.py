@@ -1,23 +1,26 @@
 """InlineFunctions: every inline function is spliced into its call sites and goes.
 
 A call site gets the function's body with its own copies of the local variables, named ``<name>_inline<n>``.
-Parameters become the arguments. An Out or InOut parameter is the argument itself, also where the body assigns it;
-an In parameter that the body assigns is copied first.
+Parameters become the arguments. A tensor parameter the body writes into is the argument itself; an In parameter that
+the body assigns another value is copied first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import user_error
 from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, IterArg, MakeTuple, Submit, TupleGetItemExpr, Var
+from ..ir.node import NodeList
 from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt, EvalStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt, flatten_to_stmts, seq
 from ..ir.types import ShapedType
 from ..ir.visitor import Rewriter, Visitor
 from .base import P, Pass, program_pass
 from .hoisting import Hoister
+from .outlining import written_arg
 
 
 def inline_functions() -> Pass:
@@ -90,6 +93,13 @@ class _Inliner(Hoister):
             return spliced
         return super().visit_eval_stmt(op)
 
+    def visit_return_stmt(self, op: ReturnStmt) -> Any:
+        values = [self.rewrite(v) for v in op.value]
+        if len(values) == 1 and isinstance(values[0], MakeTuple) and not isinstance(op.value[0], MakeTuple):
+            values = list(values[0].elements)
+        same = len(values) == len(op.value) and all(a is b for a, b in zip(values, op.value))
+        return self.after_pending(op if same else op.replace(value=NodeList(values)))
+
     def visit_assign_stmt(self, op: AssignStmt) -> Any:
         made = super().visit_assign_stmt(op)
         last = made[-1] if isinstance(made, list) else made
@@ -104,25 +114,31 @@ class _Inliner(Hoister):
         self._count += 1
         copy.bind(function, call)
         self.pending.extend(copy.prologue)
-        stmts = flatten_to_stmts(function.body)
-        returned: list[Expr] = []
-        if stmts and isinstance(stmts[-1], ReturnStmt):
-            tail = stmts.pop()
-        else:
-            tail = None
+        stmts, returned = _body_and_results(function)
         _check_no_return(stmts, function)
         for stmt in stmts:
             made = copy.rewrite(stmt)
             self.pending.extend(made if isinstance(made, list) else [made])
-        if isinstance(tail, ReturnStmt):
-            returned = [copy.rewrite(v) for v in tail.value]
-        return returned
+        return [copy.rewrite(v) for v in returned]
 
     def hoisted_from_condition(self, loop: WhileStmt, hoisted: list[Stmt]) -> None:
         raise user_error(
             NotImplementedError, "a loop's condition cannot call an inline function", loop.span,
             "compute the condition into a variable before the loop and again at the end of its body",
         )  # fmt: skip
+
+
+def _body_and_results(function: Function) -> tuple[list[Stmt], Sequence[Expr]]:
+    """The statements before a function's final return, and what it returns; a tuple made only to return goes."""
+    stmts = flatten_to_stmts(function.body)
+    if not stmts or not isinstance(stmts[-1], ReturnStmt):
+        return stmts, ()
+    values = stmts.pop().value  # pyright: ignore[reportAttributeAccessIssue]
+    made = stmts[-1] if stmts else None
+    if len(values) == 1 and isinstance(made, AssignStmt) and made.var is values[0] and isinstance(made.value, MakeTuple):
+        stmts.pop()
+        values = made.value.elements
+    return stmts, values
 
 
 def _without_tuples(stmts: list[Stmt]) -> list[Stmt]:
@@ -183,10 +199,10 @@ class _Copy(Rewriter):
 
     def bind(self, function: Function, call: Call) -> None:
         """Map parameters and the dynamic extents of their types to what the call passes."""
-        assigned = _assigned(function)
+        assigned, rebound = _assigned(function)
         for (param, direction), arg in zip(function.directed_params(), call.args):
-            copied = param in assigned and (direction is ParamDirection.In or not isinstance(arg, Var))
-            if copied:
+            own = param in rebound and direction is ParamDirection.In
+            if own or (param in assigned and not isinstance(arg, Var)):
                 local = Var(param.name_hint + self._suffix, arg.type, param.span)
                 self.prologue.append(AssignStmt(local, arg, call.span))
                 self.vars[param] = local
@@ -212,13 +228,22 @@ class _Copy(Rewriter):
         return made
 
 
-def _assigned(function: Function) -> set[Var]:
-    found: set[Var] = set()
+def _assigned(function: Function) -> tuple[set[Var], set[Var]]:
+    """Variables a body assigns, and those it assigns something else than themselves with a part overwritten."""
+    assigned: set[Var] = set()
+    rebound: set[Var] = set()
 
     class Collect(Visitor):
         def define(self, var: Any) -> None:
             super().define(var)
-            found.add(var)
+            assigned.add(var)
+            rebound.add(var)
+
+        def visit_assign_stmt(self, op: AssignStmt) -> None:
+            assigned.add(op.var)
+            index = written_arg(op.value)
+            if index is None or op.value.args[index] is not op.var:  # pyright: ignore[reportAttributeAccessIssue]
+                rebound.add(op.var)
 
     Collect().visit(function.body)
-    return found
+    return assigned, rebound

@@ -24,7 +24,7 @@ from ..ops.registry import call, decl_of
 from .base import P, Pass
 from .context import PassContext
 from .memory_lifetimes import STEP, Lifetimes, RangeSet
-from .memory_model import Allocation, allocations, on_chip, with_allocations, with_memref, yielded
+from .memory_model import Allocation, allocations, on_chip, value_at, with_allocations, with_memref, yielded
 
 _NEEDS = {P.SplitIncoreOrch, P.IncoreTileOps, P.HasMemRefs, P.TileOps2D, P.NormalizedStmtStructure}
 _NAMES = {MemorySpace.Acc: "L0C accumulator"}
@@ -381,18 +381,19 @@ class _Apply(Rewriter):
             if value is None:
                 space = copy.var.type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
                 value = call("tile.move", self.rewrite(copy.source), target_memory=space, span=stmt.span)
-            made.append(AssignStmt(self.define(copy.var), value, stmt.span))
+            var = self.define(copy.var)
+            made.append(AssignStmt(var, value_at(value, var), stmt.span))
         return made
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         copies = self._copies(op)
         changed = self._plan.operands.get(id(op))
-        if changed is None:
-            return self.generic(op)
         value: Any = op.value
-        args = [changed.get(i, a) for i, a in enumerate(value.args)]
-        made = self.generic(op.replace(value=value.replace(args=type(value.args)(args))))
-        return seq([*copies, made], op.span)
+        if changed is not None:
+            value = value.replace(args=type(value.args)(changed.get(i, a) for i, a in enumerate(value.args)))
+        value, var = self.rewrite(value), self.define(op.var)
+        made = op.replace(value=value_at(value, var), var=var)
+        return seq([*copies, made], op.span) if copies else made
 
     def visit_yield_stmt(self, op: YieldStmt) -> Stmt:
         copies = self._copies(op)

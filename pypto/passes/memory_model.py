@@ -55,6 +55,16 @@ def with_memref(type: Any, memref: MemRef | None) -> Any:
     return type.replace(memref=memref, symbolic=True)
 
 
+def value_at(value: Any, var: Var) -> Any:
+    """``value`` with its type in the place of the variable it is assigned to."""
+    memref = getattr(var.type, "memref", None)
+    if isinstance(value, Var) or not isinstance(value.type, (TileType, TensorType)) or value.type.memref is memref:
+        return value
+    if isinstance(value.type, TileType) and value.type.memory_space is None:
+        return value.replace(type=var.type)
+    return value.replace(type=with_memref(value.type, memref))
+
+
 def on_chip(type: Type) -> MemRef | None:
     """The place of a tile in a core's memory; None for what has none."""
     return type.memref if isinstance(type, TileType) and type.memory_space is not MemorySpace.DDR else None

@@ -7,7 +7,7 @@ from textwrap import indent
 import pypto.language as pl
 from pypto import ir, passes
 
-_HEADER = "import pypto.language as pl\nimport pypto.language.distributed as pld\n\n"
+_HEADER = "import pypto.language as pl\n\n"
 
 
 def program(params: str, lines: str, result: str = "pl.Tensor[[16, 64], pl.FP32]", type: str = "InCore") -> ir.Program:

@@ -73,8 +73,8 @@ class TypeChecked(Rule):
             self._report_sizes(op, "IfStmt", "then yield", here.values, "else yield", there.values)
             return
         for i, (a, b, var) in enumerate(zip(here.values, there.values, op.return_vars)):
-            names = (f"then yield value[{i}]", f"else yield value[{i}]", f"return_var[{i}]")
-            self._check_carriers(op, "IfStmt", names, (a, b, var))
+            names = (f"else yield value[{i}]", f"then yield value[{i}]", f"return_var[{i}]")
+            self._check_carriers(op, "IfStmt", names, (b, a, var))
 
     def visit_for_stmt(self, op: ForStmt) -> None:
         for what in ("start", "stop", "step"):
@@ -199,8 +199,10 @@ class AssignTypeSymmetry(Rule):
         if declared is actual or isinstance(actual, UnknownType):
             return
         if _without_memref(declared) != _without_memref(actual):
+            spaces = [getattr(t, "memory_space", None) for t in (declared, actual)]
+            what = "memory_space" if spaces[0] is not spaces[1] else "type"
             self.report(
-                f"'{op.var.name_hint}' has type {declared}, the value assigned to it {actual}", op.span
+                f"'{op.var.name_hint}' and the value assigned to it differ in {what}: {declared} and {actual}", op.span
             )
 
 
