@@ -6,13 +6,15 @@ from .bounds import ConstIntBound, ConstIntBoundAnalyzer
 from .analyzer import Analyzer
 from .canonical import CanonicalSimplifier
 from .const_fold import fold_const
+from .int_set import IntSet, IntSetAnalyzer
 from .integers import extended_euclidean, floordiv, floormod, gcd, lcm
 from .modular import ModularSet, ModularSetAnalyzer
 from .rewrite import RewriteSimplifier
+from .transitive import CompareResult, TransitiveComparisonAnalyzer
 
 __all__ = [
     "Analyzer",
     "CanonicalSimplifier", "ConstIntBound", "ConstIntBoundAnalyzer", "ModularSet", "ModularSetAnalyzer",
-    "RewriteSimplifier",
+    "CompareResult", "IntSet", "IntSetAnalyzer", "RewriteSimplifier", "TransitiveComparisonAnalyzer",
     "extended_euclidean", "floordiv", "floormod", "fold_const", "gcd", "lcm",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from .linear import Sum, cost, discardable, identical, is_integer, key_of, linea
 from .modular import ModularSetAnalyzer
 
 Rule = Callable[[Any, Any], Expr]
+TermRule = Callable[[Any, Sum, Any, int], bool]
 
 
 class CanonicalSimplifier:
@@ -31,6 +32,8 @@ class CanonicalSimplifier:
 
     distribute: ClassVar[bool] = True
     rules: ClassVar[dict[type, Rule]] = {}
+    term_rules: ClassVar[dict[type, tuple[TermRule, ...]]] = {}
+    """What may be done about a term of a sum, by the atom's class; each says whether it did something."""
 
     def __init__(
         self, bounds: ConstIntBoundAnalyzer | None = None, modular: ModularSetAnalyzer | None = None
@@ -115,7 +118,8 @@ class CanonicalSimplifier:
 
     def _combine(self, s: Sum) -> None:
         """Rules that take several terms of a sum together, until none applies."""
-        while any(rule(self, s, atom, c) for atom, c in list(s) for rule in _TERM_RULES.get(atom.__class__, ())):
+        rules = self.term_rules
+        while any(rule(self, s, atom, c) for atom, c in list(s) for rule in rules.get(atom.__class__, ())):
             pass
 
     def _join_div_mod(self, s: Sum, atom: Any, c: int) -> bool:
@@ -204,7 +208,7 @@ class CanonicalSimplifier:
         if len(rest) == 1:
             ((atom, c),) = rest
             inner = atom.right if isinstance(atom, E.FloorDiv) else None
-            if c == 1 and isinstance(inner, ConstInt) and inner.value > 0:
+            if c == 1 and isinstance(inner, ConstInt) and inner.value > 0 and self.bounds.exact(atom.left):
                 # (u // d + k) // n is (u + k * d) // (d * n).
                 const, divisor = rest.const * inner.value, divisor * inner.value
                 rest = linear(atom.left)  # pyright: ignore[reportAttributeAccessIssue]
@@ -276,9 +280,10 @@ class CanonicalSimplifier:
         for atom, c in linear(a):
             c = int(math.copysign(abs(c) % divisor, c))
             inner = atom.right if isinstance(atom, E.FloorMod) else None
-            if c and isinstance(inner, ConstInt) and inner.value and inner.value % divisor == 0:
+            nested = isinstance(inner, ConstInt) and inner.value != 0 and inner.value % divisor == 0
+            if c and nested and self.bounds.exact(atom.left):
                 # The inner remainder differs from its dividend by a multiple of the outer divisor.
-                reduced.add(linear(atom.left), c)  # pyright: ignore[reportAttributeAccessIssue]
+                reduced.add(linear(atom.left), c)
             elif c:
                 reduced.add_term(atom, c)
         reduced.const = (reduced.const + linear(a).const) % divisor
@@ -319,7 +324,7 @@ def _is_const(e: Expr, value: int) -> bool:
     return isinstance(e, ConstInt) and e.value == value
 
 
-_TERM_RULES: dict[type, tuple[Callable[[Any, Sum, Any, int], bool], ...]] = {
+CanonicalSimplifier.term_rules = {
     E.FloorMod: (CanonicalSimplifier._join_div_mod,),
     E.FloorDiv: (CanonicalSimplifier._extract_mod,),
 }

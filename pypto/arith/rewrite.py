@@ -14,7 +14,7 @@ from ..dtypes import DataType
 from ..ir import expr as E
 from ..ir.expr import ConstBool, ConstInt, Expr
 from .bounds import NEG_INF, POS_INF, Recover
-from .canonical import _TERM_RULES, CanonicalSimplifier, Rule
+from .canonical import CanonicalSimplifier
 from .linear import Sum, cost, discardable, identical, is_index_like, is_integer, key_of, linear, same_dtype, same_value
 
 _OPPOSITE: Final[dict[type, type]] = {E.Min: E.Max, E.Max: E.Min}
@@ -338,8 +338,13 @@ def _union(x: Intervals, y: Intervals) -> Intervals:
     return tuple(made)
 
 
-_TERM_RULES[E.Min] = _TERM_RULES[E.Max] = (RewriteSimplifier._join_min_max, RewriteSimplifier._enter_min_max)
-_RULES: dict[type, Rule] = {
+_MIN_MAX_TERM = (RewriteSimplifier._join_min_max, RewriteSimplifier._enter_min_max)
+RewriteSimplifier.term_rules = {
+    **CanonicalSimplifier.term_rules,
+    E.Min: _MIN_MAX_TERM,
+    E.Max: _MIN_MAX_TERM,
+}
+RewriteSimplifier.rules = {
     **CanonicalSimplifier.rules,
     E.Mul: RewriteSimplifier.mul,
     E.Min: RewriteSimplifier.min_max,
@@ -349,7 +354,6 @@ _RULES: dict[type, Rule] = {
     E.Not: RewriteSimplifier.not_,
     **dict.fromkeys(E.COMPARISONS, RewriteSimplifier.compare),
 }
-RewriteSimplifier.rules = _RULES
 
 
 class FullSimplifier(RewriteSimplifier):

@@ -195,13 +195,29 @@ def _compile_methods(cls: Any, own_new: bool) -> None:
     scope["required"] = _REQUIRED
     if not own_new and not cls.__dict__.get("abstract", False):
         source += _constructor_source(cls)
-    source += _visit_source(cls) + _rewrite_source(cls)
     exec(source, scope)
     cls._build = staticmethod(scope["_build"])
-    cls._visit_children = scope["_visit_children"]
-    cls._rewrite_children = scope["_rewrite_children"]
+    cls._visit_children = _first_visit
+    cls._rewrite_children = _first_rewrite
     if "__new__" in scope:
         cls.__new__ = scope["__new__"]
+
+
+def _first_visit(self: Any, v: Any) -> None:
+    """Stands in until a class is first traversed: most classes never are in a process."""
+    _compile_traversal(type(self))
+    self._visit_children(v)
+
+
+def _first_rewrite(self: Any, m: Any) -> Any:
+    _compile_traversal(type(self))
+    return self._rewrite_children(m)
+
+
+def _compile_traversal(cls: Any) -> None:
+    scope: dict[str, Any] = {"_build": cls._build}
+    exec(_visit_source(cls) + _rewrite_source(cls), scope)
+    cls._visit_children, cls._rewrite_children = scope["_visit_children"], scope["_rewrite_children"]
 
 
 def _constructor_source(cls: Any) -> str:

@@ -56,6 +56,7 @@ from .forms import (
     func_attr,
     manual_scope,
     no_dep,
+    optimizations,
     parallel,
     pipeline,
     range,
@@ -80,6 +81,13 @@ ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ
 MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
 
 globals().update({d.name: d for d in DataType})
+
+
+def compile(kernel: Any, **options: Any) -> Any:
+    """Compile a kernel to a `pypto.runtime.CompiledProgram`; options as of `pypto.runtime.compile`."""
+    from ..runtime import compile
+
+    return compile(kernel, **options)
 
 
 def __getattr__(name: str) -> Any:

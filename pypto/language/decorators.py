@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType as PyFunction
 from typing import Any
@@ -114,6 +115,15 @@ def function(
     In a class decorated with `program` it becomes a function of that program. ``type`` says what runs it;
     ``strict_ssa`` refuses a second assignment to a name. Raises a `ParserError` for what is not in the language.
     """
+    if attrs:
+        if not isinstance(attrs, Mapping):
+            raise ParserSyntaxError(f"attrs= must be a dict, got {builtins.type(attrs).__name__}", Span.here(1))
+        warnings.warn(
+            "@pl.function(attrs=..) is deprecated: such attributes cannot reference parameters. "
+            "Write pl.func_attr({..}) as the first statement of the body",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     options = FunctionOptions(type, strict_ssa, level, role, attrs, auto_scope, external_source)
     if fn is not None:
         return _decorate(fn, options, sys._getframe(1))

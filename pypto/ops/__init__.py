@@ -1,12 +1,15 @@
 """Every operator: importing the package makes all declarations known."""
 
-from . import kinds  # noqa: F401  (conversions the declarations name)
-from . import (  # noqa: F401
+from . import (
+    array,
+    kinds,
     tensor_compute,
     tensor_elementwise,
+    tensor_index,
     tensor_memory,
     tile_elementwise,
     tile_expand,
+    tile_index,
     tile_layout,
     tile_matmul,
     tile_memory,

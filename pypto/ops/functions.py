@@ -8,6 +8,7 @@ operator reachable as ``pl.<name>``.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from types import ModuleType
@@ -15,13 +16,13 @@ from typing import Any
 
 from ..dtypes import DataType
 from ..ir import expr as E
-from ..ir.expr import Expr
+from ..ir.expr import Call, Expr
 from ..ir.scalar import binary, build_scalar, cast_scalar, scalar_const
 from ..ir.span import Span
 from ..ir.types import ScalarType, TensorType, TileType
 from .catalog import ALIASES, GUARDS, PROMOTED, SCALARS, TILE_ONLY_UNIFIED, UNIFIED
 from .kinds import ROUND_MODES
-from .registry import OpDecl, OpTypeError, Param, _ATTR_KINDS, all_decls, build_call, get_decl, python_name
+from .registry import _ATTR_KINDS, OpDecl, OpTypeError, Param, all_decls, build_call, get_decl, python_name, rebind
 
 Wrap = Callable[[Expr], Any]
 _wrap: Wrap | None = None
@@ -82,7 +83,16 @@ class OpFunction(_Callable):
 
     def build(self, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Expr:
         """The call of the operator on positional ``args`` and keywords ``kwargs``."""
-        return build_call(self.decl, args, kwargs, span)
+        return _build(self.decl, args, kwargs, span)
+
+
+def _build(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Call:
+    made = build_call(decl, args, kwargs, span)
+    if decl.notice is not None:
+        text = decl.notice(rebind(made))
+        if text is not None:
+            warnings.warn_explicit(f"{decl.name}: {text}", UserWarning, span.filename or "<kernel>", max(span.begin_line, 1))
+    return made
 
 
 def _signature(params: Sequence[Param]) -> inspect.Signature:
@@ -173,7 +183,7 @@ class Unified(_Callable):
         self._check_scratch(decl, level, values)
         self._check_levels(decl, values)
         positional = values.pop(first)
-        made = build_call(decl, (positional,), values, span)
+        made = _build(decl, (positional,), values, span)
         if out_dtype is not None and made.dtype is not out_dtype:
             raise OpTypeError(
                 f"pl.{self.__name__}: out_dtype={out_dtype!r} is not what the cube produces here, {made.dtype}"

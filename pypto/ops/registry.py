@@ -130,6 +130,8 @@ class OpDecl:
     """Whether a second core may run a copy."""
     scalar_form: str | None = None
     """The operator a scalar last argument selects."""
+    notice: Callable[[Bound], str | None] | None = None
+    """What a user should be told of a call that is right but hardly meant."""
     tile_form: str | None = None
     """The tile operator a tensor operator maps to, argument by argument."""
     effects: Mapping[str, EffectRule] = field(default_factory=dict)
@@ -351,7 +353,8 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
     for param in params:
         value = given.get(param.name, param.default)
         if value is MISSING:
-            raise OpTypeError(f"{decl.name} needs {param.name!r}: {decl.signature}")
+            needed = sum(not p.optional for p in params)
+            raise OpTypeError(f"{decl.name} takes {needed} arguments at least, {param.name!r} is missing: {decl.signature}")
         if param.effect is None:
             values[param.name] = _convert_attr(decl, param, value)
             continue
@@ -372,7 +375,7 @@ def _add_keywords(decl: OpDecl, given: dict[str, Any], kwargs: Mapping[str, Any]
             meant = f"; did you mean {close[0]!r}?" if close else "."
             raise OpTypeError(
                 f"{decl.name} got an unexpected keyword argument '{name}'{meant} It is {decl.signature}"
-                f"\n  ({name!r} is an unknown keyword)"
+                f"\n  Unknown kwarg {name!r}"
             )
         given[name] = value
 
@@ -387,7 +390,9 @@ def _convert(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
     kinds = param.kinds
     if isinstance(value, Expr):
         if _fits(kinds, value):
-            return None if param.default is None and isinstance(value, MakeTuple) and not value.elements else value
+            return None if _left_out(param, value) else value
+        if _left_out(param, value):
+            return None
     elif value is None and param.default is None:
         return None
     elif isinstance(value, (list, tuple)) and "dims" in kinds:
@@ -400,6 +405,10 @@ def _convert(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
     raise wrong_kind(decl, param, value)
 
 
+def _left_out(param: Param, value: Expr) -> bool:
+    return param.default is None and isinstance(value, MakeTuple) and not value.elements
+
+
 def _fits(kinds: tuple[str, ...], value: Expr) -> bool:
     found = value.type
     for kind in kinds:
@@ -407,9 +416,7 @@ def _fits(kinds: tuple[str, ...], value: Expr) -> bool:
         if expected is not None:
             if isinstance(found, expected):
                 return True
-        elif kind == "any" or (kind == "dims" and isinstance(value, MakeTuple)):
-            return True
-        elif kind == "index" and isinstance(found, ScalarType) and found.dtype.is_int():
+        elif kind == "any" or (kind == "dims" and isinstance(value, MakeTuple)) or kind == "index" and isinstance(found, ScalarType) and found.dtype.is_int():
             return True
     return False
 
@@ -421,7 +428,8 @@ def wrong_kind(decl: OpDecl, param: Param, value: Any) -> OpTypeError:
     wanted = " or ".join(_KIND_WORDS.get(k, k) for k in param.kinds)
     got = f"a value of type {value.type}" if isinstance(value, Expr) else f"{type(value).__name__} {value!r:.40}"
     return OpTypeError(
-        f"{decl.name} requires {which} argument to be {wanted}, got {got} for {param.name!r}: {decl.signature}"
+        f"{decl.name} requires {param.name} to be {wanted}, got {got}"
+        f"\n  it requires {which} argument to be {wanted}: {decl.signature}"
     )
 
 
@@ -464,7 +472,7 @@ def scalar_operand(decl: OpDecl, name: str, value: Any, dtype: DataType | None, 
     if isinstance(value, Expr):
         if value.type.dtype is DataType.INDEX:
             raise OpError(
-                f"{decl.name} cannot take {name!r} as an index value: its scalar must have an element dtype"
+                f"{decl.name} requires scalar dtype in the element dtypes, {name!r} is an index value"
                 f"\n  hint: convert it, pl.cast({name}, pl.{dtype.name if dtype else 'INT32'})"
             )
         return value
@@ -553,20 +561,14 @@ def build_ir_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], 
 def call_of(bound: Bound, result: Type) -> Call:
     """The call node for bound arguments. Trailing arguments left out and attributes at their default are not stored.
 
-    A list left out before an argument that was given is stored empty, and an empty list stands for one left out.
+    One left out before an argument that was given is stored as an empty tuple, and an empty tuple stands for it.
     """
     decl, values = bound.decl, bound.values
     args = [values[p.name] for p in decl.args]
     while args and args[-1] is None:
         args.pop()
-    for i, value in enumerate(args):
-        if value is None:
-            param = decl.args[i]
-            if "dims" not in param.kinds:
-                raise OpTypeError(
-                    f"{decl.name}: {param.name!r} must be given when a later argument is: {decl.signature}"
-                )
-            args[i] = MakeTuple(EMPTY, bound.span)
+    if any(a is None for a in args):
+        args = [MakeTuple(EMPTY, bound.span) if a is None else a for a in args]
     attrs = {p.name: values[p.name] for p in decl.attrs
              if values[p.name] is not None and (p.always or values[p.name] != p.default)}  # fmt: skip
     return Call(decl.op, args, attrs, _in_space(decl, result), bound.span)
@@ -589,10 +591,11 @@ def call(name: str, *args: Any, span: Span = UNKNOWN_SPAN, **kwargs: Any) -> Cal
 
 
 def rebind(call: Call) -> Bound:
-    """The arguments of an existing call by parameter name. A list stored empty was left out."""
+    """The arguments of an existing call by parameter name, None for those left out."""
     decl: OpDecl = call.op.decl
     values: dict[str, Any] = {p.name: None if p.default is MISSING else p.default for p in decl.params}
-    values.update(zip((p.name for p in decl.args), call.args))
+    for param, arg in zip(decl.args, call.args):
+        values[param.name] = None if _left_out(param, arg) else arg
     values.update(call.kwargs)
     return Bound(decl, values, call.span)
 

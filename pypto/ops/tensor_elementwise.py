@@ -70,7 +70,9 @@ def _binary(b: Bound) -> Type:
 
 
 def _scalar(b: Bound) -> Type:
-    return _fresh(b, "lhs")
+    """A floating-point scalar makes a fraction of integers."""
+    t, scalar = b.type("lhs").dtype, b.type("rhs").dtype
+    return _fresh(b, "lhs", scalar if scalar.is_float() and not t.is_float() else None)
 
 
 def _fresh(b: Bound, name: str, dtype: DataType | None = None) -> TensorType:
@@ -162,7 +164,8 @@ declare(
     "tensor.cmp",
     "in lhs: tensor, in rhs: tensor|scalar like lhs, attr cmp_type: int! = 0",
     _cmp,
-    f"1 where the comparison holds, 0 elsewhere, in the operands' dtype. ``cmp_type``: 0 to 5 are {', '.join(CMP_MODES)}.",
+    "1 where the comparison holds, 0 elsewhere, in the operands' dtype. ``cmp_type``: 0 to 5 are "
+    f"{', '.join(CMP_MODES)}.",
 )
 
 # One operand.

@@ -36,6 +36,7 @@ from .tile_layout import (
     check_valid_extents,
     dropped_axes,
     pad_of,
+    pad_without_region,
     swapped,
     viewed_pad,
     viewed_shape,
@@ -151,7 +152,8 @@ def _slice(b: Bound) -> Type:
     shape, offsets = b.dims("shape"), b.dims("offset")
     if len(offsets) != len(source.shape) or len(shape) > len(source.shape):
         raise b.fail(
-            f"requires one offset for each dimension of {shaped(source)}, got {dims_text(shape)} at {dims_text(offsets)}"
+            f"requires one offset for each dimension of {shaped(source)}, got {dims_text(shape)} at "
+            f"{dims_text(offsets)}"
         )
     region = read_region(
         b, source.shape, valid_of(b, "input"), offsets, shape, b.dims("valid_shape") or shape, clamp=b["clamp"]
@@ -177,6 +179,7 @@ declare(
     "The window of ``shape`` at ``offset``: a view of the tensor.\n\n"
     "``valid_shape`` narrows it, ``clamp`` cuts it at the tensor's edge, ``drop_dims`` erases axes of size 1.",
     inherits="input",
+    notice=pad_without_region,
     tile_form="tile.slice",
 )
 
@@ -241,7 +244,8 @@ def _check_narrower(b: Bound, asked: Sequence[Expr], derived: Sequence[Expr], sh
             raise b.fail(f"valid_shape[{axis}] must be provably >= 0, got {known}")
         if not at_most(want, have) and (known is not None or not same(have, shape[axis])):
             raise b.fail(
-                f"valid_shape[{axis}] = {dim_text(want)} is not provably within the source-derived extent {dim_text(have)}"
+                f"valid_shape[{axis}] = {dim_text(want)} is not provably within the source-derived extent "
+                f"{dim_text(have)}"
             )
 
 
@@ -376,7 +380,8 @@ def _viewed_region(
     prefix = len(shape) == 2 and value(shape[0]) == 1 and value(asked[0]) == 1
     if not (collapse or prefix) or value(product(asked)) != value(product(held)):
         raise b.fail(
-            f"requires a leading-dimension collapse to 2D or a linear collapse to [1, N] of the same cells for a partially "
+            "requires a leading-dimension collapse to 2D or a linear collapse to [1, N] of the same cells for a "
+            "partially "
             f"valid source, got {dims_text(held)} to {dims_text(asked)}"
         )
     return asked
@@ -411,7 +416,8 @@ declare(
     "tensor.reinterpret_view",
     "in data: tensor, attr dtype: DataType!, in shape: dims?",
     _reinterpret,
-    "The same bytes as elements of ``dtype``, without moving them; the contiguous dimension scales unless ``shape`` says "
+    "The same bytes as elements of ``dtype``, without moving them; the contiguous dimension scales unless ``shape`` "
+    "says "
     "otherwise.",
     inherits="data",
     tile_form="tile.reinterpret_view",

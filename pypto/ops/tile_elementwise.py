@@ -454,7 +454,8 @@ declare(
     "tile.cmp",
     _TILES + ", attr cmp_type: int! = 0",
     _cmp,
-    "Compare two tiles: ``cmp_type`` 0 eq, 1 ne, 2 lt, 3 le, 4 gt, 5 ge. The value is a packed mask, one bit an element.",
+    "Compare two tiles: ``cmp_type`` 0 eq, 1 ne, 2 lt, 3 le, 4 gt, 5 ge. The value is a packed mask, one bit an "
+    "element.",
     spaces=vec("lhs", "rhs"),
     scalar_form="tile.cmps",
     inplace_safe=False,

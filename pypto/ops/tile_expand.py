@@ -117,7 +117,8 @@ for _name, _what in ARITHMETIC.items():
         f"tile.row_expand_{_name}",
         "in tile: tile, in row_vec: tile, out tmp: tile?",
         _row_add if _name == "add" else _row,
-        f"Row by row, {_what}, where vector is that row's element of ``row_vec`` ``[M, 1]``; ``tmp`` is optional scratch.",
+        f"Row by row, {_what}, where vector is that row's element of ``row_vec`` ``[M, 1]``; ``tmp`` is optional "
+        "scratch.",
         core=Core.VECTOR,
         spaces=vec("tile", "row_vec", "tmp"),
         result_space=MemorySpace.Vec,

@@ -73,6 +73,13 @@ def without(dims: Sequence[Expr], axes: Sequence[int]) -> list[Expr]:
     return [d for i, d in enumerate(dims) if i not in axes]
 
 
+def pad_without_region(b: Bound) -> str | None:
+    """A padding mode says what lies outside the valid region, so it needs one."""
+    if b["pad_value"] is PadValue.null or b.dims("valid_shape"):
+        return None
+    return "pad_value has no effect without valid_shape: the whole window is valid"
+
+
 def _slice(b: Bound) -> Type:
     source = b.type("tile")
     static_shape(b, "shape")
@@ -99,9 +106,11 @@ declare(
     "in tile: tile, in shape: dims, in offset: dims, in valid_shape: dims?, in drop_dims: dims?, "
     "attr pad_value: PadValue = PadValue.null",
     _slice,
-    "The window of static ``shape`` at ``offset``: a view of the tile, copied where an instruction cannot address it.\n\n"
+    "The window of static ``shape`` at ``offset``: a view of the tile, copied where an instruction cannot address "
+    "it.\n\n"
     "``valid_shape`` narrows it, ``drop_dims`` erases axes of size 1 (two dimensions always remain).",
     inherits="tile",
+    notice=pad_without_region,
     pto=Pto("pto.subview", form="slice"),
 )
 
@@ -202,7 +211,7 @@ def check_valid_extents(b: Bound, extents: Sequence[Expr], shape: Sequence[Expr]
     for axis, (extent, size) in enumerate(zip(extents, shape)):
         known = value(extent)
         if known is not None and known < 0:
-            raise b.fail(f"requires a valid extent to be >= 0, got {known} in dimension {axis}")
+            raise b.fail(f"valid extents must be >= 0, got {known} in dimension {axis}")
         if exceeds(extent, size):
             raise b.fail(f"valid extent {dim_text(extent)} exceeds {what} bound {dim_text(size)} in dimension {axis}")
 
@@ -252,7 +261,8 @@ def viewed_shape(
     if explicit and auto is not None and (not full or any(value(d) is None for d in (*source.shape, *explicit))):
         if len(explicit) != len(auto) or not all(same(x, y) for x, y in zip(explicit, auto)):
             raise b.fail(
-                f"requires shape to be {dims_text(auto)} for a partially valid or dynamic source, got {dims_text(explicit)}"
+                f"requires shape to be {dims_text(auto)} for a partially valid or dynamic source, got "
+                f"{dims_text(explicit)}"
             )
     elif explicit:
         have = (value(product(source.shape)) or 0) * old
@@ -299,7 +309,8 @@ declare(
     "tile.reinterpret_view",
     "in data: tile, attr dtype: DataType!, in shape: dims?",
     _reinterpret,
-    "The same bytes as elements of ``dtype``, without moving them; the contiguous dimension scales unless ``shape`` says "
+    "The same bytes as elements of ``dtype``, without moving them; the contiguous dimension scales unless ``shape`` "
+    "says "
     "otherwise.",
     inherits="data",
     pto=Pto("pto.treshape", ("data",), form="reshape"),

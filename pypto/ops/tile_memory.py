@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dtypes import DataType
 from ..ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
-from ..ir.expr import Expr, MakeTuple, index_const
+from ..ir.expr import Expr, MakeTuple
 from ..ir.types import PtrType, ScalarType, TensorView, TileType, Type, implicit_layout
 from .regions import read_region, write_region
 from .registry import ArgEffect, Bound, Core, Pto, WriteChannel, declare, no_result
@@ -81,7 +81,8 @@ def _created_layout(b: Bound, shape: Sequence[Expr], space: MemorySpace | None) 
 
 declare(
     "tile.create",
-    "in shape: dims, attr dtype: DataType!, attr target_memory: MemorySpace? = None, attr transpose: bool = False, "
+    "in shape: dims, attr dtype: DataType!, attr target_memory: MemorySpace! = MemorySpace.Vec, "
+    "attr transpose: bool = False, "
     "attr flat_layout: bool = False",
     _create,
     "Allocate a tile of ``shape`` in ``target_memory``, contents undefined.\n\n"
@@ -142,11 +143,11 @@ def _load(b: Bound) -> Type:
 declare(
     "tile.load",
     "in tensor: tensor, in offsets: dims, in shapes: dims, in valid_shape: dims?, "
-    "attr target_memory: MemorySpace? = None, attr clamp: bool = False",
+    "attr target_memory: MemorySpace! = MemorySpace.Vec, attr clamp: bool = False",
     _load,
     "Copy the window of ``tensor`` at ``offsets`` into a new tile of shape ``shapes``.\n\n"
     "``valid_shape`` is what is read, the whole window by default, and must lie inside the tensor; ``clamp`` cuts it "
-    "at the tensor's edge. Without ``target_memory`` (Vec or Mat) the consumers decide.",
+    "at the tensor's edge. A load into Vec, the default, goes to Mat where its consumers cannot be reached from Vec.",
     core=Core.MOVE,
     result_space="target_memory",
     inplace_safe=False,
@@ -236,7 +237,7 @@ def _extract(b: Bound) -> Type:
     for axis, name in enumerate(("row", "col")):
         start, size, whole = value(offsets[axis]), value(shape[axis]) or 0, value(source.shape[axis])
         if start is not None and start < 0:
-            raise b.fail(f"requires index_{name} to be >= 0, got {start}")
+            raise b.fail(f"index_{name} must be >= 0, got {start}")
         if whole is not None and (start or 0) + size > whole:
             raise b.fail(f"window exceeds src {name} extent: {start or 0} + {size} > {whole}")
     region = read_region(b, source.shape, valid_of(b, "src"), offsets, shape, shape)

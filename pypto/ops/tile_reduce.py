@@ -94,7 +94,8 @@ for _name, _what in WHAT.items():
         f"tile.row_{_name}",
         "in tile: tile, out tmp_tile: tile",
         _row(False, strict=_name == "min"),
-        f"The {_what} of each row's valid part, as a column ``[M, 1]``. ``tmp_tile`` is scratch of the tile's dtype and "
+        f"The {_what} of each row's valid part, as a column ``[M, 1]``. ``tmp_tile`` is scratch of the tile's dtype "
+        "and "
         "at least its shape.",
         core=Core.VECTOR,
         spaces=vec("tile", "tmp_tile"),
@@ -145,7 +146,8 @@ declare(
     "tile.col_sum",
     "in tile: tile, out tmp_tile: tile?",
     _col_sum,
-    "The sum of each column's valid part, as a row ``[1, N]``: one row after the other, or as a binary tree when scratch "
+    "The sum of each column's valid part, as a row ``[1, N]``: one row after the other, or as a binary tree when "
+    "scratch "
     "``tmp_tile`` of the tile's dtype and at least its shape is given.",
     core=Core.VECTOR,
     spaces=vec("tile", "tmp_tile"),

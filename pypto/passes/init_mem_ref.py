@@ -124,6 +124,12 @@ class _Placer(Rewriter):
             self.vars[var] = made
         return made
 
+    def visit_call(self, op: Call) -> Expr:
+        """A call whose value is used where it stands lies where the operand it overwrites does."""
+        made = self.generic(op)
+        source, decl = _source(made)
+        return made if source is None or decl is None or decl.reuses is None else value_at(made, source)
+
     def visit_assign_stmt(self, op: AssignStmt) -> AssignStmt:
         value = self.rewrite(op.value)
         var = self.rebuild_var(op.var)
@@ -258,6 +264,7 @@ class _Declarations:
 
     def __init__(self, function: Function, target: Target) -> None:
         self._slots: dict[Var, Allocation] = {}
+        self._counts: dict[Var, int] = {}
         for node in walk(function.body):
             var = node.var if isinstance(node, AssignStmt) else None
             if var is not None and isinstance(var.type, TileType) and var.type.memref is not None:
@@ -274,6 +281,7 @@ class _Declarations:
                 "a declared allocation is sized at compile time: give the tile a constant shape",
             )  # fmt: skip
         known = self._slots.get(memref.base)
+        slots = self._counts.setdefault(memref.base, memref.slot_count)
         space = type.memory_space
         if space is None:
             raise InternalError(f"tile '{var.name_hint}' has no memory space", var.span)
@@ -282,19 +290,19 @@ class _Declarations:
                 f"allocation '{name}' holds a tile in {known.space.name} and '{var.name_hint}' in {space.name}",
                 var.span, "tiles bound to one allocation share a memory space: declare another pl.MemRef",
             )  # fmt: skip
-        if known is not None and known.slot_count != memref.slot_count:
+        if slots != memref.slot_count:
             raise KernelValueError(
-                f"allocation '{name}' is bound with {known.slot_count} and {memref.slot_count} slots", var.span
+                f"allocation '{name}' is bound with {slots} and with {memref.slot_count} slots", var.span
             )
         _check_slot(memref, var)
-        self._slots[memref.base] = Allocation(space, max(size, known.size if known else 0), True, memref.slot_count)
+        self._slots[memref.base] = Allocation(space, max(size, known.size if known else 0), True)
 
     def resolve(self, memref: MemRef, placer: _Placer) -> MemRef | None:
         """The sized form of a declared reference; None for any other."""
         slot = self._slots.get(memref.base) if memref.is_pinned else None
         if slot is None:
             return None
-        placer.declare(memref.base, slot._replace(size=slot.size * slot.slot_count))
+        placer.declare(memref.base, slot._replace(size=slot.size * memref.slot_count))
         offset: Expr = offset_const(0)
         if memref.slot_index is not None:
             offset = index_mul(placer.rewrite(memref.slot_index), offset_const(slot.size))

@@ -135,7 +135,8 @@ def _body_and_results(function: Function) -> tuple[list[Stmt], Sequence[Expr]]:
         return stmts, ()
     values = stmts.pop().value  # pyright: ignore[reportAttributeAccessIssue]
     made = stmts[-1] if stmts else None
-    if len(values) == 1 and isinstance(made, AssignStmt) and made.var is values[0] and isinstance(made.value, MakeTuple):
+    tupled = isinstance(made, AssignStmt) and isinstance(made.value, MakeTuple)
+    if tupled and len(values) == 1 and made.var is values[0]:
         stmts.pop()
         values = made.value.elements
     return stmts, values

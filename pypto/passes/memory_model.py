@@ -23,12 +23,11 @@ _ACC_FRACTAL = 1024
 
 
 class Allocation(NamedTuple):
-    """An on-chip allocation: bytes, and whether the author declared it, in how many slots."""
+    """An on-chip allocation: its bytes, and whether the author declared it."""
 
     space: MemorySpace
     size: int
     pinned: bool = False
-    slot_count: int = 1
 
 
 def offset_const(value: int) -> ConstInt:
@@ -179,12 +178,8 @@ def _to_bytes(elements: Expr, dtype: DataType, made: Call) -> Expr:
 
 def alloc_stmt(base: Var, allocation: Allocation) -> AssignStmt:
     """The statement that declares an allocation."""
-    facts: dict[str, Any] = {}
-    if allocation.pinned:
-        facts["pinned"] = True
-    if allocation.slot_count != 1:
-        facts["slot_count"] = allocation.slot_count
-    return AssignStmt(base, call(ALLOC, allocation.space, allocation.size, span=base.span, **facts), base.span)
+    made = call(ALLOC, allocation.space, allocation.size, pinned=allocation.pinned, span=base.span)
+    return AssignStmt(base, made, base.span)
 
 
 def is_alloc(stmt: Stmt) -> bool:
@@ -198,9 +193,8 @@ def allocations(body: Stmt) -> dict[Var, Allocation]:
     for stmt in flatten_to_stmts(body):
         if is_alloc(stmt):
             facts = rebind(stmt.value)  # pyright: ignore[reportAttributeAccessIssue]
-            found[stmt.var] = Allocation(  # pyright: ignore[reportAttributeAccessIssue]
-                facts["memory_space"], facts["size"], facts["pinned"], facts["slot_count"]
-            )
+            allocation = Allocation(facts["memory_space"], facts["size"], facts["pinned"])
+            found[stmt.var] = allocation  # pyright: ignore[reportAttributeAccessIssue]
     return found
 
 

@@ -206,7 +206,8 @@ class _Simplifier(Rewriter):
         if not dtype.is_int() or not self._stable(value):
             return
         if isinstance(value.type, ScalarType) and value.type.dtype.is_int():
-            self._analyzer.const_int_bound.update(var, self._analyzer.const_int_bound(value), True)
+            a = self._analyzer
+            a.bind_bound(var, a.const_int_bound(value), a.modular_set(value))
 
     def visit_scope_stmt(self, op: ScopeStmt) -> Stmt:
         changes: dict[str, Any] = {"body": self._body(op.body, 0)}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.builtin import Builtin, StringAttr
 from xdsl.dialects.func import Func
 from xdsl.dialects.scf import Scf
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
@@ -22,7 +22,8 @@ from .spec import Instruction, Operand, OperandType
 from .types import TYPES, PartitionViewType, TensorViewType, TileBufType
 
 _DPS = re.compile(
-    r"ins\s*\((?P<ins>[^:{)]*)(?P<inner>\{[^{}]*\})?\s*:(?P<types>[^)]*)\)\s*"
+    r"ins\s*\((?P<ins>[^:{)]*?)\s*,?\s*(?P<inner>\{[^{}]*\})?\s*:"
+    r"(?P<types>[^)\"]*?)(?:,\s*\"(?P<axis>\w+)\"\s*)?\)\s*"
     r"outs\s*\((?P<outs>[^:)]*):(?P<out_types>[^)]*)\)\s*(?P<outer>\{[^{}]*\})?"
 )
 
@@ -55,11 +56,12 @@ class InstructionOp(PtoOp):
     def parse(cls, parser: Parser) -> Operation:
         found = asm.match(parser, _DPS, cls.spec.usage())
         in_types, out_types = asm.types_in(parser, found, "types"), asm.types_in(parser, found, "out_types")
+        axis = found.group("axis")
         operands = asm.operands(parser, found, "ins", in_types) + asm.operands(parser, found, "outs", out_types)
         roles = cls.spec.assign(tuple(map(_shape_of, in_types)), tuple(map(_shape_of, out_types)))
         if roles is None:
             parser.raise_error(f"operands do not fit {cls.spec.usage()}", found.start(), found.end("outs"))
-        attributes: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {"axis": StringAttr(axis)} if axis else {}
         for group in ("inner", "outer"):
             if found.group(group):
                 parser._resume_from(found.start(group))

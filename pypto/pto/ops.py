@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
@@ -29,6 +30,7 @@ _TYPE = r"!?[A-Za-z_][\w.]*(?:<[^>]*>)?"
 _HOLES = {"V": _VALUE, "L": r"[^\]]*", "T": _TYPE}
 
 
+@cache
 def _pattern(template: str) -> re.Pattern[str]:
     """A pattern from a template: ``V:name`` is a value, ``L:name`` values up to ``]``, ``T:name`` a type."""
     text = re.sub(r"\b([VLT]):(\w+)", lambda hole: f"(?P<{hole.group(2)}>{_HOLES[hole.group(1)]})", template)
@@ -38,17 +40,17 @@ def _pattern(template: str) -> re.Pattern[str]:
 class PtoOp(Operation):
     """Base of the PTO operations.
 
-    A subclass gives the `pattern` of its assembly, `usage` to show when text does not match it,
+    A subclass gives the `template` of its assembly, `usage` to show when text does not match it,
     `build` from a match, and `parts`, the pieces to print.
     """
 
     traits = OpTraits(lambda: ())
     usage: ClassVar[str] = ""
-    pattern: ClassVar[re.Pattern[str]]
+    template: ClassVar[str]
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        return cls.build(parser, asm.match(parser, cls.pattern, f"{cls.name} {cls.usage}"))
+        return cls.build(parser, asm.match(parser, _pattern(cls.template), f"{cls.name} {cls.usage}"))
 
     @classmethod
     def build(cls, parser: Parser, found: re.Match[str]) -> Operation:
@@ -102,7 +104,7 @@ class MakeTensorView(PtoOp):
 
     name = "pto.make_tensor_view"
     usage = "%ptr, shape = [..], strides = [..] {layout = #pto.layout<nd>} : !pto.tensor_view<..>"
-    pattern = _pattern(
+    template = (
         r"V:ptr , shape = \[L:shape\] , strides = \[L:strides\] "
         r"(?:\{ layout = #pto(?:\.layout<|<layout)\s* (?P<layout>\w+) > \})? : T:type"
     )
@@ -156,7 +158,7 @@ class PartitionView(PtoOp):
 
     name = "pto.partition_view"
     usage = "%view, offsets = [..], sizes = [..] : !pto.tensor_view<..> -> !pto.partition_tensor_view<..>"
-    pattern = _pattern(r"V:source , offsets = \[L:offsets\] , sizes = \[L:sizes\] : T:type -> T:result")
+    template = r"V:source , offsets = \[L:offsets\] , sizes = \[L:sizes\] : T:type -> T:result"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -187,7 +189,7 @@ class AllocTile(PtoOp):
 
     name = "pto.alloc_tile"
     usage = "[addr = %a] [valid_row = %r] [valid_col = %c] : !pto.tile_buf<..>"
-    pattern = _pattern(r"(?:addr = V:addr )?(?:valid_row = V:row )?(?:valid_col = V:col )?: T:type")
+    template = r"(?:addr = V:addr )?(?:valid_row = V:row )?(?:valid_col = V:col )?: T:type"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -235,7 +237,7 @@ class Subview(PtoOp):
 
     name = "pto.subview"
     usage = "%tile[%i, %j] sizes [16, 64] [valid [%r, %c]] : !pto.tile_buf<..> -> !pto.tile_buf<..>"
-    pattern = _pattern(r"V:source \[L:offsets\] sizes \[L:sizes\] (?:valid \[L:valid\] )?: T:type -> T:result")
+    template = r"V:source \[L:offsets\] sizes \[L:sizes\] (?:valid \[L:valid\] )?: T:type -> T:result"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -267,7 +269,7 @@ class Subview(PtoOp):
 
 class _Conversion(PtoOp):
     usage = "%value : type -> type"
-    pattern = _pattern(r"V:source : T:type -> T:result")
+    template = r"V:source : T:type -> T:result"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -294,7 +296,7 @@ class SetValidShape(PtoOp):
 
     name = "pto.set_validshape"
     usage = "%tile, %rows, %cols : !pto.tile_buf<..>"
-    pattern = _pattern(r"V:source , V:row , V:col : T:type")
+    template = r"V:source , V:row , V:col : T:type"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -310,7 +312,7 @@ class GetValidShape(PtoOp):
 
     name = "pto.get_validshape"
     usage = "%tile : !pto.tile_buf<..>"
-    pattern = _pattern(r"V:source : T:type(?: -> index , index)?")
+    template = r"V:source : T:type(?: -> index , index)?"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -333,7 +335,7 @@ class AddPtr(PtoOp):
 
     name = "pto.addptr"
     usage = "%ptr, %offset : !pto.ptr<..> -> !pto.ptr<..>"
-    pattern = _pattern(r"V:ptr , V:offset : T:type -> T:result")
+    template = r"V:ptr , V:offset : T:type -> T:result"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -349,7 +351,7 @@ class LoadScalar(PtoOp):
 
     name = "pto.load_scalar"
     usage = "%ptr[%offset] : !pto.ptr<f32> -> f32"
-    pattern = _pattern(r"V:ptr \[ V:offset \] : T:type -> T:result")
+    template = r"V:ptr \[ V:offset \] : T:type -> T:result"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -366,7 +368,7 @@ class StoreScalar(PtoOp):
 
     name = "pto.store_scalar"
     usage = "%value, %ptr[%offset] : !pto.ptr<f32>, f32"
-    pattern = _pattern(r"V:value , V:ptr \[ V:offset \] : T:type , T:element")
+    template = r"V:value , V:ptr \[ V:offset \] : T:type , T:element"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -384,7 +386,7 @@ class GetValue(PtoOp):
 
     name = "pto.tgetval"
     usage = "ins(%tile, %offset : !pto.tile_buf<..>, index) outs : f32"
-    pattern = _pattern(r"ins \( V:source , V:offset : T:type , index \) outs : T:result")
+    template = r"ins \( V:source , V:offset : T:type , index \) outs : T:result"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -401,7 +403,7 @@ class SetValue(PtoOp):
 
     name = "pto.tsetval"
     usage = "ins(%offset, %value : index, f32) outs(%tile : !pto.tile_buf<..>)"
-    pattern = _pattern(r"ins \( V:offset , V:value : index , T:element \) outs \( V:dst : T:type \)")
+    template = r"ins \( V:offset , V:value : index , T:element \) outs \( V:dst : T:type \)"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -419,7 +421,7 @@ class DeclareLocalArray(PtoOp):
 
     name = "pto.declare_local_array"
     usage = "-> !pto.local_array<16xi32>"
-    pattern = _pattern(r"-> T:type")
+    template = r"-> T:type"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -434,7 +436,7 @@ class LocalArrayGet(PtoOp):
 
     name = "pto.local_array_get"
     usage = "%array[%i, ..] : !pto.local_array<..> -> i32"
-    pattern = _pattern(r"V:array \[L:indices\] : T:type -> T:result")
+    template = r"V:array \[L:indices\] : T:type -> T:result"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -451,7 +453,7 @@ class LocalArraySet(PtoOp):
 
     name = "pto.local_array_set"
     usage = "%array[%i, ..], %value : !pto.local_array<..>, i32"
-    pattern = _pattern(r"V:array \[L:indices\] , V:value : T:type , T:element")
+    template = r"V:array \[L:indices\] , V:value : T:type , T:element"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -465,7 +467,7 @@ class LocalArraySet(PtoOp):
 
 
 class _BlockQuery(PtoOp):
-    pattern = _pattern(r"(?:-> i64)?")
+    template = r"(?:-> i64)?"
 
     @classmethod
     def pieces(cls, parser, found):
@@ -493,7 +495,7 @@ class ViewDim(PtoOp):
 
     name = "pto.get_tensor_view_dim"
     usage = "%view, %axis : !pto.tensor_view<..> -> index"
-    pattern = _pattern(r"V:source , V:axis : T:type -> index")
+    template = r"V:source , V:axis : T:type -> index"
 
     @classmethod
     def pieces(cls, parser, found):

@@ -15,6 +15,7 @@ from ..ir.enums import ParamDirection
 from ..ir.expr import Var
 from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ir.types import ScalarType, TensorType
+from .names import written_name
 
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
@@ -78,7 +79,7 @@ class CompiledProgram:
     @property
     def param_names(self) -> list[str]:
         """Names of the entry function's parameters, as written."""
-        return [_written_name(p) for p in self.entry.params]
+        return [written_name(p) for p in self.entry.params]
 
     @property
     def output_indices(self) -> list[int]:
@@ -122,7 +123,7 @@ class CompiledProgram:
         from .host import Host
 
         if len(args) != len(function.params):
-            names = ", ".join(_written_name(p) for p in function.params)
+            names = ", ".join(written_name(p) for p in function.params)
             count = f"{len(function.params)} argument{'s' if len(function.params) != 1 else ''}"
             raise user_error(TypeError, f"{function.name} takes {count} ({names}), got {len(args)}", function.span)
         dims: dict[Var, int] = {}
@@ -200,9 +201,5 @@ class CompiledProgram:
 
     def __repr__(self) -> str:
         return f"CompiledProgram({self.program.name!r}, kernels={sorted(self.pto)}, target={self.target.name})"
-
-
-def _written_name(param: Var) -> str:
-    return re.sub(r"__ssa_v\d+$", "", param.name_hint)
 
 

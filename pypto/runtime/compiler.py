@@ -14,8 +14,9 @@ from ..ir.expr import Call
 from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ir.stmt import InCoreScopeStmt, ScopeStmt
 from ..ir.visitor import Visitor
-from ..ops.registry import get_decl
+from ..ops.registry import Core
 from .compiled_program import Artifacts, CompiledProgram
+from .host import HOST_OPS
 
 
 def compile(
@@ -42,6 +43,8 @@ def compile(
     source = as_program(kernel)
     artifacts = Artifacts({})
     lowered = _lower(prepare(source), artifacts, dump_passes, verification_level, chosen)
+    for function in lowered.functions.values():
+        _refuse_mixed(function)
     start = time.perf_counter()
     from ..codegen import generate_pto
 
@@ -93,6 +96,35 @@ def _as_kernel(function: Function) -> Function:
     return function
 
 
+def _refuse_mixed(function: Function) -> None:
+    """A kernel runs on a cube core or on a vector core. Raises a user error for one that needs both."""
+    if not is_incore_type(function.func_type):
+        return
+    found = _FirstUse()
+    found.visit(function)
+    if {Core.CUBE, Core.VECTOR} <= found.calls.keys():
+        cube, vector = found.calls[Core.CUBE], found.calls[Core.VECTOR]
+        raise user_error(
+            ValueError,
+            f"kernel {function.name!r} needs the cube for {cube.op.name} (line {cube.span.begin_line}) and a vector core "
+            f"for {vector.op.name} (line {vector.span.begin_line}); a kernel runs on one of them",
+            vector.span,
+            hint="give each its own `with pl.at(level=pl.Level.CORE_GROUP):` and hand the product over as a tensor",
+        )
+
+
+class _FirstUse(Visitor):
+    """The first call of each kind of core."""
+
+    def __init__(self) -> None:
+        self.calls: dict[Core, Call] = {}
+
+    def visit_call(self, op: Call) -> None:
+        self.generic(op)
+        if op.op.decl is not None:
+            self.calls.setdefault(op.op.decl.core, op)
+
+
 class _Misplaced(Visitor):
     """Refuses operators that compute on tensors outside a region that runs on a core."""
 
@@ -104,23 +136,14 @@ class _Misplaced(Visitor):
 
     def visit_call(self, op: Call) -> None:
         self.generic(op)
-        decl = op.op.decl
-        if decl is not None and computes(op.op.name):
-            short = op.op.name.split(".", 1)[1]
+        name = op.op.name
+        if op.op.decl is not None and name.startswith(("tile.", "tensor.")) and name not in HOST_OPS:
             raise user_error(
                 ValueError,
-                f"{op.op.name} computes on tensors, but is outside any InCore scope of {self.function.name!r}",
+                f"{name} needs a core, but is outside any InCore scope of {self.function.name!r}",
                 op.span,
-                hint=f"put pl.{short}(...) inside `with pl.at(level=pl.Level.CORE_GROUP):`",
+                hint=f"put pl.{name}(...) inside `with pl.at(level=pl.Level.CORE_GROUP):`",
             )
-
-
-def computes(name: str) -> bool:
-    """Whether an operator needs a core: every tile operator, and tensor operators that a tile operator stands for."""
-    if name.startswith("tile."):
-        return True
-    decl = get_decl(name)
-    return name.startswith("tensor.") and getattr(decl, "tile_form", None) is not None
 
 
 def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, target: Target) -> Program:

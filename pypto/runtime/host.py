@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 from ..errors import InternalError, user_error
 from ..ir import expr as E
@@ -176,8 +177,9 @@ def _wrapped(value: Any, expr: Expr) -> Any:
 def _create(host: Host, bound: Bound, call: Call) -> np.ndarray:
     type = call.type
     assert isinstance(type, TensorType)
-    shape = [int(host._value(d)) for d in type.shape]
-    return np.zeros(shape, type.dtype.numpy)
+    import numpy as np
+
+    return np.zeros([int(host._value(d)) for d in type.shape], type.dtype.numpy)
 
 
 def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
@@ -236,6 +238,9 @@ _OPS: dict[str, Callable[[Host, Bound, Call], Any]] = {
     "tensor.write": _write,
     "tensor.dim": _dim,
 }
+
+HOST_OPS = frozenset(_OPS)
+"""Operators the host runs; all others need a core."""
 
 _HANDLERS: dict[type, Callable[[Host, Any], list[Any] | None]] = {
     SeqStmts: Host._seq,

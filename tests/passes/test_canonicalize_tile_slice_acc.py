@@ -99,7 +99,6 @@ def test_every_accumulating_operator():
     window = "win = pl.tile.slice(acc, [16, 32], {}, valid_shape=[1, 32])\n"
     refused(acc(window.format("[16, 0]") + gemv))
     untouched(acc(window.format("[0, 32]") + gemv, whole=WIDE))
-    params = "x: pl.Tensor[[{0}, 64], pl.FP8E4M3FN]"
     mx = """
 la = pl.tile.create([16, 64], pl.FP8E4M3FN, target_memory=pl.Mem.Left)
 sa = pl.tile.move(pl.tile.create([16, 2], pl.FP8E8M0, target_memory=pl.Mem.Mat), target_memory=pl.Mem.LeftScale)
@@ -107,7 +106,6 @@ rb = pl.tile.create([64, 32], pl.FP8E4M3FN, target_memory=pl.Mem.Right)
 sb = pl.tile.move(pl.tile.create([2, 32], pl.FP8E8M0, target_memory=pl.Mem.Mat), target_memory=pl.Mem.RightScale)
 made = pl.tile.matmul_mx_acc(win, la, sa, rb, sb)
 """
-    assert params
     refused(acc(STRIDED + mx))
     untouched(acc(DENSE + mx, whole=WIDE))
 

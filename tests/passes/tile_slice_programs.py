@@ -7,14 +7,15 @@ from textwrap import indent
 import pypto.language as pl
 from pypto import ir, passes
 
-_HEADER = "import pypto.language as pl\n\n"
+_HEADER = "import pypto.language as pl\n"
 
 
 def program(params: str, lines: str, result: str = "pl.Tensor[[16, 64], pl.FP32]", type: str = "InCore") -> ir.Program:
     """A program of one function of ``lines``."""
+    header = _HEADER + ("import pypto.language.distributed as pld\n" if "pld." in params else "")
     returns = f" -> {result}" if result else ""
     text = (
-        f"{_HEADER}@pl.program\nclass Kernel:\n"
+        f"{header}@pl.program\nclass Kernel:\n"
         f"    @pl.function(type=pl.FunctionType.{type})\n    def kernel(self, {params}){returns}:\n"
     )
     made = pl.parse(text + indent(lines.strip("\n"), " " * 8) + "\n")
@@ -65,10 +66,11 @@ def acc(lines: str, rows: int = 16, cols: int = 32, whole: str = "[32, 32]", mor
 
 
 def becomes(before: ir.Program, after: ir.Program) -> None:
-    """The pass turns ``before`` into ``after``, and leaves that alone."""
+    """The pass turns ``before`` into ``after``, leaves that alone, and what it made reads back from print."""
     made = run(before)
     ir.assert_structural_equal(made, after)
     assert run(made) is made
+    ir.assert_structural_equal(pl.parse(str(made)), made)
 
 
 def untouched(before: ir.Program) -> None:

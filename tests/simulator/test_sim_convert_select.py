@@ -254,3 +254,27 @@ def test_sort_of_blocks_and_their_merge(dtype):
         indices = np.ascontiguousarray(words[block * 32 : block * 32 + 32, factor // 2 :]).view(np.uint32).ravel()
         assert indices.tolist() == [block * 32 + k for k in order]
     assert merged.reshape(cols, factor)[:, 0].tolist() == sorted(data.ravel().tolist(), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "step", "first"), [("P0101", 2, 0), ("P1010", 2, 1), ("P0100", 4, 2), ("P1111", 1, 0)]
+)
+def test_patterns_take_and_spread_elements(pattern, step, first):
+    kernel = Kernel()
+    wide, narrow = 64, 64 // step
+    va, vo, vs = kernel.tensor(4, wide, "f32"), kernel.tensor(4, narrow, "f32"), kernel.tensor(4, wide, "f32")
+    ta, to, ts = (kernel.tile(tile_type(4, n, "f32")) for n in (wide, narrow, wide))
+    kernel.load(va, ta)
+    for op, src, dst in (("tgather", ta, to), ("tscatter", to, ts)):
+        kernel.emit(
+            f'pto.{op} ins({src}, {{maskPattern = #pto.mask_pattern<{pattern}>}} : {kernel.types[src]}, "row") '
+            f"outs({dst} : {kernel.types[dst]})"
+        )
+    kernel.store(to, vo)
+    kernel.store(ts, vs)
+    data = np.arange(4 * wide, dtype=F32).reshape(4, wide)
+    out, spread = np.zeros((4, narrow), F32), np.ones((4, wide), F32)
+    kernel.run(data, out, spread)
+    equal(out, np.ascontiguousarray(data[:, first::step]))
+    kept = (np.arange(wide) % step) == first
+    equal(spread, np.where(kept, data, 0).astype(F32))

@@ -31,7 +31,10 @@ def reduce(op: str, data: np.ndarray, out_shape: tuple[int, int], out_dtype=None
     out_view = kernel.tensor(*out_shape, out_kind, "dn" if row_wise else "nd")
     dst = kernel.tile(tile_type(*shape, out_kind, valid=out_shape, layout=COL if row_wise else ND))
     kernel.load(view, tile)
-    kernel.op(op, [tile, scratch], [dst])
+    if op in ("tcolmax", "tcolmin", "tcolprod"):
+        kernel.op(op, [tile], [dst])
+    else:
+        kernel.op(op, [tile, scratch], [dst], "isBinary = true" if op == "tcolsum" else "")
     kernel.store(dst, out_view)
     out = np.zeros(out_shape, out_dtype or data.dtype)
     kernel.run(data, out)

@@ -175,10 +175,10 @@ class ValuePrinter:
     def memref(self, m: MemRef) -> str:
         name = self.names[m.base]
         base = name if m.base in self.names.defined else quoted(name)
-        if not m.is_pinned:
-            return f"{self.pl}MemRef({base}, {self.expr(m.byte_offset)}, {m.size})"
         slots = f", slots={m.slot_count}" if m.slot_count != 1 else ""
         index = f"[{self.expr(m.slot_index)}]" if m.slot_index is not None else ""
+        if not m.is_pinned:
+            return f"{self.pl}MemRef({base}, {self.expr(m.byte_offset)}, {m.size}{slots}){index}"
         return f"{self.pl}MemRef({quoted(name)}{slots}){index}"
 
     def attrs(self, attrs: Mapping[str, Any], skip: tuple[str, ...] = ()) -> list[str]:
@@ -218,7 +218,7 @@ class ValuePrinter:
             return []
         decl = e.op.decl
         return [
-            f"{k}={self.kwarg(decl, k, v)}"
+            f"{'' if decl is not None and decl.by_name[k].positional else f'{k}='}{self.kwarg(decl, k, v)}"
             for k, v in e.kwargs.items()
             if not (k == "split" and self.lane_split is not None and self.inherits_split(e, v))
         ]

@@ -15,7 +15,8 @@ from ...errors import (
     UnsupportedFeatureError,
 )
 from ...ir import scalar as S
-from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr
+from ...ir.enums import ArgDirection
+from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
 from ...ir.program import Function
 from ...ir.types import ScalarType, Type
 from .. import forms
@@ -112,9 +113,76 @@ class CallsMixin(ParserBase):
 
     def call_program_function(self, name: str, node: ast.Call) -> Call:
         """``self.name(..)``."""
-        signature = self.program_signature(name, node.func)
-        args = self.match_arguments(signature, node)
-        return Call(signature.global_var, args, self.call_type(signature, args, node), self.span(node))
+        return self._invoke(self.program_signature(name, node.func), node)
+
+    def _invoke(self, signature: Signature, node: ast.Call) -> Call:
+        attrs_node = next((k.value for k in node.keywords if k.arg == "attrs"), None)
+        self._refuse_launch_keywords(signature, node)
+        args, overrides = self.launch_arguments(signature, node, reserved=frozenset({"attrs"}))
+        attrs = self.call_attrs(attrs_node, len(args))
+        if overrides:
+            attrs["arg_direction_overrides"] = overrides
+        dumped = [a for a in args if isinstance(a, Var) and a in self.__dict__.get("dump_tags", {})]
+        if dumped:
+            attrs["dump_vars"] = list(dict.fromkeys(dumped))
+        return Call(signature.global_var, args, {}, attrs, self.call_type(signature, args, node), self.span(node))
+
+    def _refuse_launch_keywords(self, signature: Signature, node: ast.Call) -> None:
+        for keyword in node.keywords:
+            if keyword.arg in ("deps", "dumps") and all(p.name_hint != keyword.arg for p, _ in signature.params):
+                self.fail(
+                    ParserTypeError,
+                    f"a plain call of '{signature.name}' does not accept keyword argument '{keyword.arg}'",
+                    keyword.value,
+                    f"launch it: out, tid = pl.submit(self.{signature.name}, .., {keyword.arg}=[..])",
+                )
+
+    def call_attrs(self, node: ast.expr | None, count: int) -> dict[str, Any]:
+        """``attrs={..}`` of a call."""
+        if node is None:
+            return {}
+        made = self.attr_dict(node)
+        if "manual_dep_edges" in made:
+            self.fail(ParserTypeError, "'manual_dep_edges' is no attribute of a call", node, "write pl.submit(.., deps=[..])")
+        directions = made.get("arg_directions")
+        if directions is not None:
+            for direction in directions:
+                if not isinstance(direction, ArgDirection):
+                    self.fail(ParserTypeError, f"arg_directions holds {direction!r}, which is no argument direction", node)
+            if len(directions) != count:
+                self.fail(ParserTypeError, f"arg_directions has length {len(directions)}, which does not match {count} arguments", node)
+        return made
+
+    attr_dict: Callable[[ast.expr], dict[str, Any]]
+
+    def launch_arguments(
+        self, signature: Signature, node: ast.Call, skip: int = 0, reserved: frozenset[str] = frozenset()
+    ) -> tuple[list[Expr], list[int]]:
+        """Arguments in parameter order, and the positions of those wrapped in ``pl.no_dep``."""
+        overrides: list[int] = []
+        plain: list[ast.expr] = []
+        for arg in node.args:
+            unwrapped = self._without_no_dep(arg)
+            if unwrapped is not arg:
+                overrides.append(len(plain) - skip)
+            plain.append(unwrapped)
+        keywords = []
+        for keyword in node.keywords:
+            inner = self._without_no_dep(keyword.value)
+            if inner is not keyword.value:
+                overrides.extend(i for i, (p, _) in enumerate(signature.params) if p.name_hint == keyword.arg)
+            keywords.append(ast.keyword(keyword.arg, inner))
+        call = ast.copy_location(ast.Call(node.func, plain, keywords), node) if overrides else node
+        return self.match_arguments(signature, call, skip, reserved), sorted(overrides)
+
+    def _without_no_dep(self, node: ast.expr) -> ast.expr:
+        if not isinstance(node, ast.Call) or self.own_method(node.func) is not None:
+            return node
+        if not isinstance(node.func, (ast.Name, ast.Attribute)) or self.callee(node.func) is not forms.no_dep:
+            return node
+        if len(node.args) != 1 or node.keywords:
+            self.fail(ParserSyntaxError, "pl.no_dep() takes one argument", node)
+        return node.args[0]
 
     def program_signature(self, name: str, node: ast.expr) -> Signature:
         """The signature of a function of the program. UndefinedVariableError when there is none."""
@@ -133,9 +201,7 @@ class CallsMixin(ParserBase):
 
     def call_function(self, function: Function, node: ast.Call) -> Call:
         """A call of a function defined with @pl.function outside the program."""
-        signature = self.external(function, node.func)
-        args = self.match_arguments(signature, node)
-        return Call(signature.global_var, args, self.call_type(signature, args, node), self.span(node))
+        return self._invoke(self.external(function, node.func), node)
 
     def external(self, function: Function, node: ast.expr) -> Signature:
         """The signature of a function defined elsewhere, which becomes part of the program."""

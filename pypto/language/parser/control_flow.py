@@ -113,25 +113,25 @@ class ControlFlowMixin(StatementsMixin):
             if "stage" in options:
                 attrs["pipeline_stages"] = self._stage(options["stage"])
         elif "stage" in options:
-            self.fail(ParserSyntaxError, f"stage= is not a keyword of pl.{form.name}()", options["stage"], "only pl.pipeline takes stage=")
+            self.fail(ParserSyntaxError, "stage= is only supported on pl.pipeline()", options["stage"], f"write pl.pipeline(.., stage=N) instead of pl.{form.name}")
         return attrs
 
     def _stage(self, node: ast.expr) -> int:
         stage = self.constant(node, "stage")
         if not isinstance(stage, int) or isinstance(stage, bool) or stage < 1:
-            self.fail(ParserSyntaxError, f"stage must be a positive integer, got {stage!r}", node)
+            self.fail(ParserSyntaxError, f"pl.pipeline() stage must be >= 1, an integer, got {stage!r}", node)
         return stage
 
     def attr_dict(self, node: ast.expr) -> dict[str, Any]:
         """A dict literal of attributes."""
         if not isinstance(node, ast.Dict):
-            self.fail(ParserSyntaxError, "attrs must be written as a dict literal", node, 'write attrs={"key": value}')
+            self.fail(ParserSyntaxError, "attributes must be a dict literal", node, 'write {"key": value}')
         made: dict[str, Any] = {}
         for key, value in zip(node.keys, node.values):
             if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-                self.fail(ParserSyntaxError, "attribute names are string literals", key or node)
+                self.fail(ParserSyntaxError, "an attribute key must be a string literal", key or node)
             if key.value in made:
-                self.fail(ParserSyntaxError, f"attribute '{key.value}' is given twice", key)
+                self.fail(ParserSyntaxError, f"duplicate attribute '{key.value}'. Each attribute may be declared only once.", key)
             made[key.value] = self.value(value)
         return made
 
@@ -230,11 +230,11 @@ class ControlFlowMixin(StatementsMixin):
             )
         made = []
         for arg, value, name, annotation in zip(args, info.values, info.names or (), info.annotations):
-            found = difference(arg.type, value.type)
+            found = difference(arg.type, value.type, memory=False)
             if found is not None:
                 found = found.replace("the annotation", "the initial value").replace("the value has", "the yielded value has")
                 self.fail(ParserTypeError, f"the carried value '{arg.name_hint}' changes its type: {found}", info.node)
-            made.append(Var(name, annotation or arg.type, self.span(info.node)))
+            made.append(Var(name, annotation or _placed_as(arg.type, value.type), self.span(info.node)))
         return made
 
     def _close_frame(self, frame: Frame) -> None:
@@ -387,7 +387,7 @@ class ControlFlowMixin(StatementsMixin):
     def _branch_result(self, i: int, first: YieldInfo, second: YieldInfo) -> Var:
         a, b = first.values[i].type, second.values[i].type
         name = (first.names or [])[i]
-        found = difference(a, b)
+        found = difference(a, b, memory=False)
         if found is not None:
             found = found.replace("the annotation", "the first branch").replace("the value", "the second")
             self.fail(ParserTypeError, f"the branches yield different types for '{name}': {found}", second.node)
@@ -458,3 +458,11 @@ def _trips(bounds: list[Expr]) -> int | None:
 STATEMENTS.update(
     {ast.For: ControlFlowMixin._for, ast.While: ControlFlowMixin._while, ast.If: ControlFlowMixin._if}
 )
+
+
+def _placed_as(carried: Type, yielded: Type) -> Any:
+    """The type of a loop result: that of the carried variable, where the yielded value lies."""
+    memref = getattr(yielded, "memref", None)
+    if memref is None or memref is getattr(carried, "memref", None):
+        return carried
+    return carried.replace(memref=memref, symbolic=True)

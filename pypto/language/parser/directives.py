@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...errors import ParserError, ParserSyntaxError, ParserTypeError
-from ...ir.enums import FunctionType
+from ...ir.enums import ArgDirection, FunctionType, SplitMode
 from ...ir.expr import ConstBool, Expr, Var
+from ...ir.visitor import walk
 from .. import forms
 from .control_flow import ControlFlowMixin
 
@@ -74,19 +75,50 @@ class DirectivesMixin(ControlFlowMixin):
 
     def _func_attr(self, node: ast.Call) -> None:
         if len(node.args) != 1 or node.keywords:
-            self.fail(ParserSyntaxError, "pl.func_attr() takes one dict", node, 'write pl.func_attr({"key": value})')
+            self.fail(ParserSyntaxError, "pl.func_attr() takes exactly one positional dict argument", node, 'write pl.func_attr({"key": value})')
         if self.body.stmts or self.body.kind != "function":
-            self.fail(ParserSyntaxError, "pl.func_attr() must precede every other statement of the function", node)
+            self.fail(ParserSyntaxError, "pl.func_attr() must appear before every other statement of the function", node)
         for key, value in self.attr_dict(node.args[0]).items():
+            if key in ("auto_scope", "external_source"):
+                self.fail(ParserSyntaxError, f"'{key}' cannot be set with pl.func_attr()", node.args[0], f"write @pl.function({key}=..)")
             if key in self.attrs:
-                self.fail(ParserSyntaxError, f"function attribute '{key}' is given twice", node.args[0])
-            self.attrs[key] = value
+                self.fail(
+                    ParserSyntaxError, f"duplicate function attribute '{key}'. Each attribute may be declared only once.", node.args[0]
+                )
+            self.set_attr(key, value, node.args[0])
+
+    def set_attr(self, key: str, value: Any, node: ast.AST, from_decorator: bool = False) -> None:
+        """Note an attribute of the function."""
+        value = self.closure_value(value)
+        if isinstance(value, SplitMode) and key == "split":
+            if value is SplitMode.NONE:
+                return
+            value = value.value
+        if isinstance(value, (list, tuple)):
+            kinds = (int,) if key in ("arg_direction_overrides", "tuple_arity") else ()
+            if not all(isinstance(v, (Var, ArgDirection, *kinds)) for v in value):
+                self.fail(
+                    ParserSyntaxError,
+                    f"Unsupported list element type for key: {key}. Lists hold Var or ArgDirection elements; "
+                    "integers only under arg_direction_overrides",
+                    node,
+                )
+        if from_decorator and isinstance(value, Expr) and any(isinstance(n, Var) for n in walk(value)):
+            self.fail(
+                ParserSyntaxError,
+                f"the decorator attribute '{key}' references a variable, which does not exist there",
+                node,
+                f'write pl.func_attr({{"{key}": ..}}) as the first statement of the body',
+            )
+        self.attrs[key] = value
 
     def _dump_tag(self, node: ast.Call) -> None:
         if self.func_type not in (FunctionType.Orchestration, FunctionType.Inline):
-            self.fail(ParserSyntaxError, "pl.dump_tag() is allowed in Orchestration and Inline functions only", node)
-        if len(node.args) != 1 or not isinstance(node.args[0], ast.Name):
-            self.fail(ParserSyntaxError, "pl.dump_tag() takes one tensor variable", node)
+            self.fail(ParserSyntaxError, "pl.dump_tag() is only valid inside an Orchestration or Inline function", node)
+        if len(node.args) != 1 or node.keywords:
+            self.fail(ParserSyntaxError, "pl.dump_tag() takes exactly one positional argument, a tensor variable", node)
+        if not isinstance(node.args[0], ast.Name):
+            self.fail(ParserSyntaxError, "pl.dump_tag() takes a bare variable name", node.args[0], "bind the tensor to a name first")
         value = self.value(node.args[0])
         if not isinstance(value, Var):
             self.fail(ParserTypeError, "pl.dump_tag() takes a tensor variable", node.args[0])

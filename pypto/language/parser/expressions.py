@@ -108,7 +108,7 @@ class ExpressionsMixin(ParserBase):
         if isinstance(value, Expr):
             if isinstance(value, ConstInt):
                 return value.value
-            self.fail(ParserSyntaxError, f"{what} must be known at compile time", node, "use a literal or a variable of the enclosing scope")
+            self.fail(ParserSyntaxError, f"{what} must be a compile-time constant", node, "use a literal or a variable of the enclosing scope")
         return value
 
     # -- leaves

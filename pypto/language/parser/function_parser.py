@@ -12,9 +12,8 @@ from ...ir.expr import Expr, Var
 from ...ir.program import Function
 from ...ir.stmt import ReturnStmt
 from ...ir.types import Type
-from .control_flow import ControlFlowMixin
+from .. import forms
 from .inline import InlineMixin
-from .regions import RegionsMixin
 from .source import SourceFile
 from .span_tracker import SourceMap
 from .statements import Body, merge_types
@@ -48,9 +47,7 @@ class FunctionOptions:
         self.auto_scope, self.external_source = auto_scope, external_source
 
 
-class FunctionParser(
-    RegionsMixin, SubmitsMixin, DirectivesMixin, InlineMixin, ControlFlowMixin, SubscriptsMixin
-):
+class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin):
     """Parses one function definition."""
 
     def __init__(
@@ -77,7 +74,7 @@ class FunctionParser(
         self.loops = []
         self.jumps = set()
         self.regions = []
-        self.attrs: dict[str, Any] = dict(options.attrs)
+        self.attrs: dict[str, Any] = {}
         self.body = Body("function")
         self.types = TypeResolver(
             self.evaluator, self.scopes.lookup_var, self.spans, self.value, source_lines=source.lines
@@ -125,6 +122,12 @@ class FunctionParser(
         if not self.params and not self.return_types:
             self.parse_signature()
         node = self.node
+        for key, value in self.options.attrs.items():
+            if not isinstance(key, str):
+                self.fail(ParserSyntaxError, f"attribute names are strings, got {key!r}", node)
+            self.set_attr(key, value, node, from_decorator=True)
+        if self._is_abstract():
+            return self._function(abstract=True)
         first, last = node.body[0], node.body[-1]
         limit = self._tail_limit(last.end_lineno or last.lineno, first.col_offset)
         self.comments = self.source.comments_in(_header_line(node) + 1, limit - 1)
@@ -143,7 +146,23 @@ class FunctionParser(
             end += 1
         return end + 1
 
-    def _function(self) -> Function:
+    def _is_abstract(self) -> bool:
+        """Whether the body is ``...``: a sub-worker whose code is bound when the program runs."""
+        rest = [s for s in self.node.body if not self._is_prologue(s)]
+        ellipsis = len(rest) == 1 and isinstance(rest[0], ast.Expr) and getattr(rest[0].value, "value", None) is Ellipsis
+        if not ellipsis or self.options.role is not Role.SubWorker or self.options.level is None:
+            return False
+        for stmt in self.node.body:
+            if isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Call):
+                self.eval_form(forms.func_attr, stmt.value)
+        return True
+
+    def _is_prologue(self, stmt: ast.stmt) -> bool:
+        if not isinstance(stmt, ast.Expr):
+            return False
+        return isinstance(getattr(stmt.value, "value", None), str) or self._is_form(stmt.value, forms.func_attr)
+
+    def _function(self, abstract: bool = False) -> Function:
         options, span = self.options, self.span(self.node)
         attrs = dict(self.attrs)
         if not options.auto_scope:
@@ -153,7 +172,7 @@ class FunctionParser(
         try:
             return Function(
                 self.node.name, self.params, self.return_types, self.stmt_of(self.body, self.node), span,
-                type=options.type, level=options.level, role=options.role, attrs=attrs,
+                type=options.type, level=options.level, role=options.role, attrs=attrs, requires_runtime_binding=abstract,
             )  # fmt: skip
         except ValueError as error:
             self.fail(ParserSyntaxError, str(error), self.node)

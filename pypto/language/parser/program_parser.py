@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ...errors import ParserSyntaxError
+from ...ir.enums import Role
 from ...ir.expr import GlobalVar, Var
 from ...ir.program import Function, Program
 from ...ir.span import Span
@@ -81,7 +82,7 @@ class ProgramContext:
         if name in self._parsers:
             parser.fail(ParserSyntaxError, f"function '{name}' is defined twice in the program", method.node, "rename one of them")
         args = method.node.args.args
-        if not args or args[0].arg != "self":
+        if (not args or args[0].arg != "self") and method.options.role is not Role.SubWorker:
             parser.fail(
                 ParserSyntaxError,
                 f"method '{name}' of a program needs 'self' as its first parameter",

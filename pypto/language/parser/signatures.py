@@ -17,7 +17,7 @@ from ...ir.visitor import Rewriter
 class Signature:
     """A function seen from its callers. ``results`` is None until the body of a function without annotation is known."""
 
-    __slots__ = ("name", "global_var", "params", "results", "func_type")
+    __slots__ = ("name", "global_var", "params", "results", "declared", "func_type")
 
     def __init__(
         self,
@@ -31,14 +31,21 @@ class Signature:
         self.global_var = global_var
         self.params = list(params)
         self.results = results
+        self.declared = results
         self.func_type = func_type
 
     @staticmethod
     def of_function(function: Function, global_var: GlobalVar | None = None) -> Signature:
-        results = list(function.return_types) or returned_types(function)
-        return Signature(
-            function.name, global_var or GlobalVar(function.name), function.directed_params(), results, function.func_type
+        made = Signature(
+            function.name,
+            global_var or GlobalVar(function.name),
+            function.directed_params(),
+            list(function.return_types),
+            function.func_type,
         )
+        if not made.results:
+            made.results = returned_types(function)
+        return made
 
 
 def returned_types(function: Function) -> list[Type]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections import deque
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from ...errors import ParserSyntaxError
 from ...ir.span import Span
@@ -16,15 +17,17 @@ class SourceFile:
     """A parsed file: its lines, and its function and class definitions by first line (decorators included)."""
 
     __slots__ = ("filename", "lines", "functions", "classes")
+    classes: list[tuple[str, ast.ClassDef]]
+    """Qualified name and definition of each class, in order."""
 
     def __init__(self, filename: str, lines: Sequence[str], tree: ast.AST | None = None) -> None:
         self.filename = filename
         self.lines = lines
         self.functions: dict[int, ast.FunctionDef] = {}
-        self.classes: list[ast.ClassDef] = []
-        for node in _definitions(tree or ast.parse("".join(lines), filename)):
+        self.classes = []
+        for path, node in _definitions(tree or ast.parse("".join(lines), filename)):
             if isinstance(node, ast.ClassDef):
-                self.classes.append(node)
+                self.classes.append((path, node))
             else:
                 first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
                 self.functions[first] = node
@@ -48,8 +51,12 @@ class SourceFile:
 
     def class_around(self, name: str, line: int) -> ast.ClassDef | None:
         """The class ``name`` whose text holds ``line``, innermost first."""
-        found = [c for c in self.classes if c.name == name and _first_line(c) <= line <= (c.end_lineno or 0)]
+        found = [c for _, c in self.classes if c.name == name and _first_line(c) <= line <= (c.end_lineno or 0)]
         return max(found, key=_first_line, default=None)
+
+    def class_line(self, qualname: str) -> int | None:
+        """The first line of the first class of that qualified name."""
+        return min((_first_line(c) for path, c in self.classes if path == qualname), default=None)
 
 
 def _first_line(node: ast.ClassDef) -> int:
@@ -59,25 +66,36 @@ def _first_line(node: ast.ClassDef) -> int:
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
-def _definitions(tree: ast.AST) -> list[Any]:
-    """Function and class definitions at any depth; expressions are not entered."""
-    found: list[Any] = []
-    stack: list[Any] = [tree]
+def _definitions(tree: ast.AST) -> list[tuple[str, Any]]:
+    """Function and class definitions at any depth, with qualified names; expressions are not entered."""
+    found: list[tuple[str, Any]] = []
+    stack: list[tuple[str, Any]] = [("", tree)]
     while stack:
-        node = stack.pop()
+        prefix, node = stack.pop()
         for block in _BLOCKS:
             for child in getattr(node, block, ()):
+                inner = prefix
                 if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
-                    found.append(child)
-                stack.append(child)
+                    found.append((prefix + child.name, child))
+                    inner = f"{prefix}{child.name}." + ("" if isinstance(child, ast.ClassDef) else "<locals>.")
+                stack.append((inner, child))
     return found
 
 
 _cache: dict[str, SourceFile] = {}
 
 
+_generated: deque[str] = deque()
+_KEPT_TEXTS: Final = 64
+"""How many generated texts stay readable for error messages."""
+
+
 def register_source(filename: str, text: str, tree: ast.AST | None = None) -> SourceFile:
-    """Make generated code known to error messages and to `source_file`."""
+    """Make generated code known to error messages and to `source_file`, while it is among the latest."""
+    if filename not in _cache:
+        _generated.append(filename)
+        if len(_generated) > _KEPT_TEXTS:
+            forget_source(_generated.popleft())
     lines = text.splitlines(keepends=True)
     linecache.cache[filename] = (len(text), None, lines, filename)
     source = _cache[filename] = SourceFile(filename, lines, tree)

@@ -16,6 +16,7 @@ from ...errors import (
     UnsupportedFeatureError,
 )
 from ...ir.expr import Call, ConstInt, Expr, TupleGetItemExpr, Var
+from ...ir.node import node_list
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, BreakStmt, ContinueStmt, EvalStmt, ReturnStmt, SeqStmts, Stmt, YieldStmt, seq
 from ...ir.types import ScalarType, ShapedType, TileType, TupleType, Type, UnknownType
@@ -23,7 +24,7 @@ from .. import forms
 from .base import same_type, type_text
 from .calls import CallsMixin
 from .expressions import BINARY, SYMBOLS, ExpressionsMixin
-from .type_consistency import check_consistent
+from .type_consistency import check_consistent, flattens
 
 Comments = dict[int, list[tuple[int, str]]]
 
@@ -107,7 +108,7 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
             self.statement(node, following)
             if pending and len(self.body.stmts) > before:
                 first = self.body.stmts[before]
-                self.body.stmts[before] = first.replace(leading_comments=type(first.leading_comments)(pending))
+                self.body.stmts[before] = first.replace(leading_comments=node_list(pending))
                 pending = []
         if self.comments and nodes:
             self._drop_tail_comments(nodes, limit)
@@ -221,6 +222,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
             wanted = TupleType(wanted)
         if isinstance(wanted, ScalarType):
             value = self.retype_constant(value, wanted.dtype)
+        if isinstance(value, Call) and value.op.name == "tile.load" and flattens(wanted, value.type):
+            return value.replace(type=wanted)
         check_consistent(wanted, value.type, self.span(node), self.source.lines, f"Type annotation of '{target.id}'")
         merged = merge_types(wanted, value.type)
         if same_type(merged, value.type):
@@ -348,6 +351,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
     def _jump(self, node: ast.Break | ast.Continue, limit: int) -> None:
         word = "break" if isinstance(node, ast.Break) else "continue"
         loop = self.loops[-1] if self.loops else None
+        if loop == "split_aiv":
+            self.fail(InvalidOperationError, f"'{word}' not supported inside a pl.split_aiv region: it is no loop", node)
         if loop in ("parallel", "unrolled"):
             self.fail(
                 InvalidOperationError,
@@ -360,6 +365,7 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         self.emit(cls(self.span(node)))
         self.body.ends = f"'{word}'"
 
+    regions: list[str]
     loops: list[str]
     """Kinds of the enclosing loops, innermost last."""
     jumps: set[int]

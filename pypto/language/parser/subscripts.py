@@ -6,7 +6,7 @@ import ast
 import warnings
 from typing import Any
 
-from ...errors import InvalidOperationError, ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
+from ...errors import InvalidOperationError, ParserTypeError, UnsupportedFeatureError
 from ...ir import scalar as S
 from ...ir.expr import ConstInt, Expr, Max, Min
 from ...ir.types import ArrayType, ScalarType, ShapedType, TensorType, TileType
@@ -94,7 +94,7 @@ class SubscriptsMixin(StatementsMixin):
         return value
 
     def _axes(self, t: ShapedType, node: ast.Subscript, level: str) -> list[Axis]:
-        parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        parts = _parts(node)
         rank = len(t.shape)
         if len(parts) > rank:
             self.fail(ParserTypeError, f"{len(parts)} indices but the {level} is {rank}D", node)
@@ -170,10 +170,9 @@ class SubscriptsMixin(StatementsMixin):
             return upper
         if isinstance(upper, int) and isinstance(lower, int):
             return upper - lower
-        made = S.build_scalar("Sub", (upper, lower), self.span(node))
-        from ...arith import simplify
+        from ...arith import Analyzer
 
-        made = simplify(made)
+        made = Analyzer().simplify(S.build_scalar("Sub", (upper, lower), self.span(node)))
         return made.value if isinstance(made, ConstInt) else made
 
     def operator(self, name: str, args: list[Any], node: ast.AST) -> Any:
@@ -194,8 +193,8 @@ class SubscriptsMixin(StatementsMixin):
             self.fail(ParserTypeError, f"'{owner_node.id}' is a Python {type(owner).__name__}, which a kernel cannot change", target)
         if self.strict_ssa:
             self.fail(
-                ParserSyntaxError,
-                "a subscript cannot be assigned under strict_ssa: it rebinds the name",
+                UnsupportedFeatureError,
+                "a subscript can be assigned only before SSA conversion: it rebinds the name",
                 target,
                 "write y = pl.assemble(x, value, offsets)",
             )
@@ -219,8 +218,9 @@ class SubscriptsMixin(StatementsMixin):
         if isinstance(item.type, ScalarType):
             if not all(a.dropped for a in axes):
                 self.fail(ParserTypeError, "a scalar cannot be assigned to a window", node, "fill a tensor or tile with pl.full(..) first")
-            item = self.retype_constant(item, t.dtype)
-            return self.operator(f"{level}.write", [owner, offsets, item], node)
+            name = ast.unparse(target.value)
+            hint = f"write pl.write({name}, [{', '.join(ast.unparse(p) for p in _parts(target))}], value)"
+            self.fail(UnsupportedFeatureError, "Element-write by subscript is not part of the language", target, hint)
         item = self._window_rank(item, axes, level, target)
         return self._assemble(level, owner, item, offsets, node)
 
@@ -235,16 +235,54 @@ class SubscriptsMixin(StatementsMixin):
         if not isinstance(t, ShapedType):
             self.fail(ParserTypeError, f"a {type_text(t)} cannot be assigned to a window", target)
         kept = [a for a in axes if not a.dropped]
-        shape = [a.shape for a in kept]
         have = [self._plain(d) for d in t.shape]
-        for wanted, got in zip(shape, have) if len(shape) == len(have) else ():
-            if isinstance(wanted, int) and isinstance(got, int) and wanted != got:
-                self.fail(ParserTypeError, f"the window has shape {_text(shape)}, the value {_text(have)}", target)
+        valid = [self._plain(d) for d in getattr(t, "valid_shape", t.shape)]
+        lead = self._leading_ones(have, kept, level)
+        if len(have) - lead != len(kept):
+            self.fail(
+                ParserTypeError, f"the value must be {len(kept)}D to match the window, got {len(have)}D {_text(have)}", target
+            )
+        for i, axis in enumerate(kept):
+            self._check_extent(i + lead, axis, have[i + lead], valid[i + lead], target)
         if len(have) == len(axes):
             return item
-        if len(have) != len(kept):
-            self.fail(ParserTypeError, f"the window has {len(kept)} dimensions, the value {len(have)}", target)
-        return self.operator(f"{level}.reshape", [item, [a.shape for a in axes]], target)
+        return self._lifted(item, axes, have[lead:], valid[lead:], level, target)
+
+    def _leading_ones(self, have: list[Index], kept: list[Axis], level: str) -> int:
+        """Leading unit dimensions a tile has only because tiles are at least 2D."""
+        lead = 0
+        while level == "tile" and len(have) - lead > len(kept) and have[lead] == 1:
+            lead += 1
+        return lead
+
+    def _check_extent(self, i: int, axis: Axis, have: Index, valid: Index, target: ast.Subscript) -> None:
+        wanted = axis.shape if axis.extent is None else axis.extent
+        if not isinstance(wanted, int) or not isinstance(have, int) or have == wanted:
+            return
+        if not isinstance(valid, int) or valid == wanted:
+            return
+        self.fail(
+            ParserTypeError,
+            f"shape mismatch on source axis {i}: the window has extent {wanted}, the value {have}"
+            + (f" (valid {valid})" if valid != have else ""),
+            target,
+            "make the slice and the value the same size",
+        )
+
+    def _lifted(
+        self, item: Expr, axes: list[Axis], have: list[Index], valid: list[Index], level: str, target: ast.Subscript
+    ) -> Expr:
+        """The value with a unit dimension for each index of the window."""
+        extents, valids = iter(have), iter(valid)
+        shape = [1 if a.dropped else next(extents) for a in axes]
+        valid_shape = [1 if a.dropped else next(valids) for a in axes]
+        narrowed = level == "tensor" and any(a is not b for a, b in zip(have, valid))
+        args: list[Any] = [item, shape, valid_shape] if narrowed else [item, shape]
+        return self.operator(f"{level}.reshape", args, target)
+
+
+def _parts(node: ast.Subscript) -> list[ast.expr]:
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def _text(shape: list[Index]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ...errors import ParserSyntaxError
 from ...ir.program import Function, Program
 from ...ir.span import Span
-from .source import forget_source, register_source
-from .span_tracker import SourceMap
+from .source import SourceFile, forget_source, register_source
+from .span_tracker import SourceMap, SpanTracker, char_column
 
 _count = itertools.count(1).__next__
 
@@ -26,19 +26,49 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
     try:
         tree = ast.parse(code, unique)
     except SyntaxError as error:
-        raise ParserSyntaxError(
-            f"Failed to parse code: {error.msg}",
-            Span(unique, error.lineno or 1, error.offset or 1),
-            source_lines=code.splitlines(),
-        ) from error
-    register_source(unique, code, tree)
+        span = Span(unique, error.lineno or 1, error.offset or 1)
+        raise TextSyntaxError(f"Failed to compile code: {error.msg}", span, source_lines=code.splitlines()) from error
+    source = register_source(unique, code, tree)
     scope: dict[str, Any] = {"__name__": "__pypto_text__", "__file__": unique}
     if "pl" not in code.split("import pypto.language as ", 1)[-1][:3]:
         import pypto.language as pl
 
         scope["pl"] = pl
-    exec(compile(tree, unique, "exec"), scope)  # noqa: S102
-    return _sole(scope, unique)
+    try:
+        exec(compile(tree, unique, "exec"), scope)  # noqa: S102
+    except (AttributeError, NameError) as error:
+        _raise_at_line(error, source, tree, source_map)
+    return _sole(scope, filename)
+
+
+class TextSyntaxError(ParserSyntaxError, SyntaxError):
+    """Text that is not Python."""
+
+
+def _raise_at_line(
+    error: AttributeError | NameError, source: SourceFile, tree: ast.AST, source_map: SourceMap | None
+) -> NoReturn:
+    """Re-raise an error of module-level code as a parser error at its line; one from deeper code unchanged."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_filename != source.filename:
+        raise error
+    spans = SpanTracker(source.filename, source.lines, source_map=source_map)
+    line, name = trace.tb_lineno, getattr(error, "name", None) or ""
+    at = next((n for n in ast.walk(tree) if _names(n, name) and getattr(n, "lineno", 0) == line), None)
+    span = Span(source.filename, line, 1) if at is None else spans.get_span(at)
+    if isinstance(at, ast.Attribute):
+        column = char_column(source.lines[line - 1], (at.end_col_offset or 0) - len(at.attr.encode()))
+        span = Span(span.filename, span.begin_line, column, span.end_line, span.end_column)
+    owner = getattr(error, "obj", None)
+    members = getattr(owner, "__members__", None)
+    hint = f"it has {', '.join(members)}" if members else None
+    raise ParserSyntaxError(str(error), span, hint, source_lines=source.lines) from error
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == name) or (isinstance(node, ast.Name) and node.id == name)
 
 
 def _sole(scope: dict[str, Any], filename: str) -> Function | Program:
@@ -50,9 +80,8 @@ def _sole(scope: dict[str, Any], filename: str) -> Function | Program:
         return functions[0]
     if not programs and not functions:
         raise ValueError(f"No @pl.function or @pl.program found in {filename}")
-    found = programs or functions
-    kind = "programs" if programs else "functions"
-    raise ValueError(f"Multiple {kind} found in {filename}: {', '.join(f.name for f in found)}")
+    found = ", ".join(f.name for f in programs or functions)
+    raise ValueError(f"Multiple functions/programs found in {filename}: {found}")
 
 
 def loads(path: str | Path) -> Any:
@@ -64,7 +93,7 @@ def parse_program(code: str, filename: str = "<string>", source_map: SourceMap |
     """The program that ``code`` defines. ValueError when it defines a function instead."""
     made = parse(code, filename, source_map)
     if not isinstance(made, Program):
-        raise ValueError(f"{filename} defines the function '{made.name}', not a program")
+        raise ValueError(f"Expected @pl.program but found @pl.function '{made.name}' in {filename}")
     return made
 
 

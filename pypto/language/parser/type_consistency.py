@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ...dtypes import DataType
 from ...errors import ParserTypeError
@@ -12,8 +13,21 @@ from ...ir.types import ScalarType, ShapedType, TileType, Type, UnknownType
 _ONE_REPRESENTATION = frozenset({DataType.INDEX, DataType.INT64})
 
 
-def difference(annotated: Type, inferred: Type) -> str | None:
-    """How an annotation contradicts the inferred type; None when it does not. Unknown dimensions agree with any."""
+def flattens(annotated: Type, inferred: Type) -> bool:
+    """Whether ``annotated`` is the two-dimensional form of a tile: leading dimensions run together, or ``[1, N]``."""
+    if not isinstance(annotated, TileType) or not isinstance(inferred, TileType) or len(annotated.shape) != 2:
+        return False
+    wanted, given = ([getattr(d, "value", None) for d in t.shape] for t in (annotated, inferred))
+    if len(given) == 2 or None in wanted or None in given or annotated.dtype is not inferred.dtype:
+        return False
+    return wanted == [prod(given[:-1]), given[-1]]  # pyright: ignore[reportArgumentType]
+
+
+def difference(annotated: Type, inferred: Type, memory: bool = True) -> str | None:
+    """How an annotation contradicts the inferred type; None when it does not. Unknown dimensions agree with any.
+
+    Without ``memory``, where tiles are does not count: values that meet in a loop or branch are placed later.
+    """
     if isinstance(inferred, UnknownType) or isinstance(annotated, UnknownType):
         return None
     kinds = [type(t).__name__.removesuffix("Type") for t in (annotated, inferred)]
@@ -33,7 +47,7 @@ def difference(annotated: Type, inferred: Type) -> str | None:
         x, y = getattr(a, "value", None), getattr(b, "value", None)
         if x is not None and y is not None and x != y:
             return f"the annotation has shape dimension {i} = {x}, the value {y}"
-    if isinstance(annotated, TileType) and isinstance(inferred, TileType):
+    if memory and isinstance(annotated, TileType) and isinstance(inferred, TileType):
         a, b = annotated.memory_space, inferred.memory_space
         if a is not None and b is not None and a is not b:
             return f"the annotation has memory {a.name}, the value {b.name}"

@@ -205,7 +205,8 @@ class PartsMixin:
             ident = self._index(args[2])
             size = self._const(args[1])
             return MemRef(self.base(f"mem_{getattr(ident, 'value', 0)}"), self._index(first), size, self.span(node))
-        return MemRef(base, self._index(args[1]), self._const(args[2]), self.span(node))
+        slots = next((self._const(k.value) for k in node.keywords if k.arg == "slots"), 1)
+        return MemRef(base, self._index(args[1]), self._const(args[2]), self.span(node), slot_count=slots)
 
     def _const(self, node: ast.expr) -> int:
         value = getattr(self._index(node), "value", None)
@@ -227,7 +228,13 @@ class PartsMixin:
         if known is not None and not 0 <= known < declared.slot_count:
             self.fail(f"slot {known} is out of range: the allocation has {declared.slot_count} slots", node.slice)
         return MemRef(
-            declared.base, 0, 0, self.span(node), is_pinned=True, slot_count=declared.slot_count, slot_index=index
+            declared.base,
+            declared.byte_offset,
+            declared.size,
+            self.span(node),
+            is_pinned=declared.is_pinned,
+            slot_count=declared.slot_count,
+            slot_index=index,
         )
 
     def _declared(self, value: Any, node: ast.expr) -> MemRef:

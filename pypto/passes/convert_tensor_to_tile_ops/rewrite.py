@@ -23,7 +23,7 @@ from ...ir.stmt import (
     seq,
 )
 from ...ir.types import TensorType, TileType, Type
-from ...ops.registry import decl_of
+from ...ops.registry import decl_of, get_decl
 from ..emitting import EmittingRewriter, build
 from .plan import MAT, VEC, Plan, Role, is_tensor, role_of
 
@@ -155,7 +155,7 @@ class Converter(EmittingRewriter):
         for space in self._spaces(op.var, call):
             emitted, value = self.collect(lambda s=space: self._convert(call, s))
             made.extend(emitted)
-            if value is not self.vars.get(op.var):
+            if op.var not in self.plan.outputs:
                 made.append(op.replace(value=value, var=self._bind(op.var, value, space)))
         return made
 
@@ -177,7 +177,7 @@ class Converter(EmittingRewriter):
             made = Var(f"{var.name_hint}__tile", value.type, var.span)
             self._versions.setdefault(var, {})[value.type.memory_space or space] = made
             return made
-        if isinstance(value.type, TensorType) and value.type != var.type:
+        if isinstance(value.type, TensorType):
             made = self.vars[var] = Var(var.name_hint, value.type, var.span)
             return made
         return self.define(var)
@@ -219,9 +219,11 @@ class Converter(EmittingRewriter):
         if decl is None or decl.tile_form is None:
             raise InternalError(f"{call.op.name} has no registered tile conversion", call.span)
         args = [self.tile(a, space if role_of(decl, i) is Role.VIEW else VEC) for i, a in enumerate(call.args)]
-        kwargs = self.rewrite_mapping(call.kwargs)
-        named = {p.name: a for p, a in zip(decl.args, args)}
-        made = build(decl.tile_form, *named.values(), span=call.span, **kwargs)
+        form = get_decl(decl.tile_form)
+        if form is None:
+            raise InternalError(f"{call.op.name} has an unknown tile conversion, {decl.tile_form}", call.span)
+        named = {p.name: a for p, a in zip(form.args, args)}
+        made = build(form.name, span=call.span, **named, **self.rewrite_mapping(call.kwargs))
         return made.replace(attrs=self.rewrite_mapping(call.attrs)) if call.attrs else made
 
     # Control flow

@@ -10,7 +10,7 @@ from ...ir.enums import MemorySpace, PadValue
 from ...ir.expr import Call, Expr, MakeTuple, Var, index_const
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, Stmt, seq
-from ...ir.types import TileType, Type
+from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, rebind
 from ...ops.rules import dims_text, plus, product, same, value
 from ..emitting import EmittingRewriter, build, reinfer
@@ -58,7 +58,7 @@ class Flattener(EmittingRewriter):
         if op.var in self.pages or (isinstance(made, Var) and not isinstance(op.value, Var)):
             self.vars[op.var] = made
             return seq([])
-        if not isinstance(made.type, TileType) or made.type == op.var.type:
+        if made is op.value or not isinstance(made.type, (TileType, TensorType)):
             return op.replace(value=made, var=self.define(op.var))
         var = self.vars[op.var] = Var(op.var.name_hint, made.type, op.var.span)
         return op.replace(value=made, var=var)

@@ -22,7 +22,10 @@ _TO_CUBE = (
 
 
 class Moves:
-    """The moves of ``target``; without a target every pair of memories is taken to have one."""
+    """The moves of ``target``; without a target every pair of memories is taken to have one.
+
+    Nothing moves into Acc: only the cube writes there.
+    """
 
     def __init__(self, target: Target | None) -> None:
         self.target = target
@@ -31,6 +34,8 @@ class Moves:
         """The memories after ``source`` on the way to ``destination``, staying on chip; None when there is none."""
         if source is destination:
             return []
+        if destination is MemorySpace.Acc:
+            return None
         if self.target is None:
             return [destination]
         paths: list[list[MemorySpace]] = [[source]]

@@ -168,6 +168,8 @@ class _Driver:
         self._event("enter_function", op)
         for var in op.params:
             self.define(var)
+        if op.attrs:
+            self.visit_mapping(op.attrs)
         self.visit(op.body)
         self._event("exit_function", op)
 

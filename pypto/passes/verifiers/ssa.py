@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from ...ir.expr import Var
+from ...ir.expr import MemRef, Var
 from ...ir.node import IRNode
 from ...ir.program import Function
 from ...ir.stmt import ForStmt, IfStmt, SeqStmts, Stmt, WhileStmt, YieldStmt
+from ...ir.types import Type
 from .driver import Rule
 
 MULTIPLE_ASSIGNMENT = 1
@@ -32,7 +32,8 @@ class _Scopes(Rule):
         self.visible: set[Var] = set()
         self.defined: set[Var] = set()
         self._opened: list[list[Var]] = []
-        self.free = _free_dimensions(function)
+        # The dynamic dimensions of parameters are bound by the shapes the caller passes.
+        self.free = _dimensions(*(p.type for p in function.params))
 
     def define(self, var: Var) -> None:
         if self._opened and var not in self.visible:
@@ -47,27 +48,32 @@ class _Scopes(Rule):
         self.visible.difference_update(self._opened.pop())
 
 
-def _free_dimensions(function: Function) -> set[Var]:
-    """Dynamic dimensions the parameters' types introduce: bound by the caller's shapes."""
-    found: set[Var] = set()
+class _Dimensions:
+    """Variables in the extents of types; allocations are left out."""
 
-    class Collect:
-        def visit(self, op: IRNode) -> None:
-            if isinstance(op, Var):
-                found.add(op)
-            else:
-                op._visit_children(self)
+    def __init__(self) -> None:
+        self.found: set[Var] = set()
 
-        define = visit
+    def visit(self, op: IRNode) -> None:
+        if isinstance(op, MemRef):
+            return
+        if isinstance(op, Var):
+            self.found.add(op)
+        else:
+            op._visit_children(self)
 
-        def visit_type(self, type: Any) -> None:
-            if type.symbolic:
-                type._visit_children(self)
+    define = visit
 
-    collect = Collect()
-    for param in function.params:
-        collect.visit_type(param.type)
-    return found
+    def visit_type(self, type: Type) -> None:
+        if type.symbolic:
+            type._visit_children(self)
+
+
+def _dimensions(*types: Type) -> set[Var]:
+    dimensions = _Dimensions()
+    for type in types:
+        dimensions.visit_type(type)
+    return dimensions.found
 
 
 class SSAForm(_Scopes):
@@ -158,6 +164,12 @@ class UseAfterDef(_Scopes):
                 self._opened[-1].extend(inner)
             return
         super().exit_scope(owner)
+
+    def define(self, var: Var) -> None:
+        if var.type.symbolic:
+            for dimension in _dimensions(var.type):
+                self.use(dimension)
+        super().define(var)
 
     def use(self, var: Var) -> None:
         if var not in self.visible and var not in self.free:

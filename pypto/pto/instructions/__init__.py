@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ..spec import INSTRUCTIONS
-from . import convert, cube, elementwise, expand, move, permute, reduce, select
+from . import convert, cube, elementwise, expand, gather, move, permute, reduce, select
 
-__all__ = ["INSTRUCTIONS", "convert", "cube", "elementwise", "expand", "move", "permute", "reduce", "select"]
+__all__ = ["INSTRUCTIONS", "convert", "cube", "elementwise", "expand", "gather", "move", "permute", "reduce", "select"]

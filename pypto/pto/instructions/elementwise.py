@@ -270,15 +270,15 @@ def _remainder(left: Array, right: Array) -> Array:
     return np.where(right == 0, dtype.type(-1), np.remainder(left, safe)).astype(dtype)
 
 
-for _name, _operands, _others in (
-    ("trem", "src0 src1 ~tmp? -> dst", ("src0", "src1")),
-    ("trems", "src scalar:scalar ~tmp? -> dst", ("src",)),
+for _name, _operands, _others, _attrs in (
+    ("trem", "src0 src1 ~tmp? -> dst", ("src0", "src1"), "precisionType:rem_precision=default"),
+    ("trems", "src scalar:scalar ~tmp? -> dst", ("src",), ""),
 ):
     declare(
         _name,
         _operands,
         pipe="V",
-        attrs="precisionType:rem_precision=default",
+        attrs=_attrs,
         checks=(
             vec(*_others, "dst"),
             same_dtype("dst", *_others),

@@ -75,10 +75,11 @@ def _declare(
     checks: Sequence[Check],
     attrs: str = "",
     passes: float = 1,
+    scratch: bool = True,
 ) -> None:
     declare(
         name,
-        "src ~tmp? -> dst",
+        "src ~tmp? -> dst" if scratch else "src -> dst",
         pipe="V",
         attrs=attrs,
         checks=checks,
@@ -120,6 +121,13 @@ def _all(*checks: Check) -> Check:
     return check
 
 
+def _tree_has_scratch(site: Site) -> None:
+    if site.attrs["isBinary"] != site.has("tmp"):
+        raise PtoError("'pto.tcolsum': tmp and isBinary = true go together")
+    if site.has("tmp") and site.tile("tmp").cols < (site.tile("src").v_col or 0):
+        raise PtoError("'pto.tcolsum': 'tmp' has fewer columns than 'src' has valid ones")
+
+
 _SAME = same_dtype("src", "dst")
 _INDEX = dtypes("dst", "i32 ui32", "i32 ui32 i16 ui16")
 
@@ -129,8 +137,15 @@ for _name, _function in (("sum", _sum), ("max", _max), ("min", _min), ("prod", _
         f"tcol{_name}",
         _function,
         0,
-        _col_checks(_all(_SAME, dtypes("src", _USUAL, "i8 i16 i32 f16 bf16 f32"))),
+        _col_checks(
+            _all(
+                _SAME,
+                dtypes("src", _USUAL, "i8 i16 i32 f16 bf16 f32"),
+                *((_tree_has_scratch,) if _name == "sum" else ()),
+            )
+        ),
         attrs="isBinary:bool=false" if _name == "sum" else "",
+        scratch=_name == "sum",
     )
 
 for _name, _function in (("argmax", _argmax), ("argmin", _argmin)):

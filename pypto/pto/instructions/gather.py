@@ -1,0 +1,165 @@
+"""Gathers and scatters: by index, by byte offset, by a repeating pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..checks import dtypes, item_size, row_major, same_dtype, same_valid, vec
+from ..errors import PtoError
+from ..runtime import Array, TileValue, vector_cost
+from ..spec import Run, Site, declare
+
+
+def _in_buffer(site: Site, index: Array, limit: int) -> None:
+    bad = (index < 0) | (index >= limit)
+    if bad.any():
+        raise PtoError(
+            f"'pto.{site.spec.mnemonic}': index {int(index[bad][0])} is outside 'src', which has {limit} elements"
+        )
+
+
+def _pick(site: Site, src: TileValue, index: Array) -> Array:
+    """Elements at linear positions of the whole buffer, row after row; only the rows asked for are read."""
+    width = src.type.cols
+    _in_buffer(site, index, src.type.rows * width)
+    rows, cols = np.divmod(index, width)
+    return src.read_at(0, 0, int(rows.max(initial=0)) + 1, width)[rows, cols]
+
+
+PATTERNS: dict[str, tuple[int, int]] = {
+    "P1111": (1, 0),
+    "P0101": (2, 0),
+    "P1010": (2, 1),
+    "P0001": (4, 0),
+    "P0010": (4, 1),
+    "P0100": (4, 2),
+    "P1000": (4, 3),
+}
+"""Of how many elements a pattern takes one, and which: patterns are read from the right."""
+
+
+def _one_form(site: Site) -> None:
+    if site.has("indices") == (site.attrs["maskPattern"] is not None):
+        raise PtoError("'pto.tgather' takes either indices or a maskPattern")
+    for check in _INDEX_CHECKS if site.has("indices") else _MASK_CHECKS:
+        check(site)
+
+
+_INDEX_CHECKS = (
+    dtypes("dst", "i16 i32 ui16 ui32 f16 f32", "i8 i16 i32 ui16 ui32 f16 f32"),
+    dtypes("indices", "i32", "i16 i32"),
+    row_major("indices"),
+    same_valid("dst", "indices"),
+)
+_MASK_CHECKS = (item_size("src", "dst", bytes=(1, 2, 4)),)
+
+
+def _gather(site: Site) -> Run:
+    if site.attrs["maskPattern"] is not None:
+        return _gather_pattern(site)
+
+    def run(src: TileValue, indices: TileValue, dst: TileValue) -> None:
+        if indices.valid != dst.valid:
+            raise PtoError(f"'pto.tgather': {indices.valid} indices for {dst.valid} valid elements of 'dst'")
+        dst.write(_pick(site, src, indices.read().astype(np.int64)))
+
+    return run
+
+
+def _gather_pattern(site: Site) -> Run:
+    step, first = PATTERNS[site.attrs["maskPattern"]]
+    by_rows = site.attrs["axis"] == "col"
+
+    def run(src: TileValue, indices: None, dst: TileValue) -> None:
+        data = src.read()
+        taken = data[first::step] if by_rows else data[:, first::step]
+        if taken.shape != dst.valid:
+            raise PtoError(f"'pto.tgather': the pattern takes {taken.shape} elements, 'dst' has {dst.valid}")
+        dst.write(np.array(taken))
+
+    return run
+
+
+declare(
+    "tgather",
+    "src indices? ~tmp? -> dst",
+    pipe="V",
+    attrs="maskPattern?:mask_pattern axis?:str",
+    checks=(vec("src", "indices", "tmp", "dst"), same_dtype("dst", "src"), row_major("src", "dst"), _one_form),
+    bind=_gather,
+    cost=vector_cost(8),
+    in_place=False,
+    doc="dst[i, j] = src at position indices[i, j] of its buffer, row after row; or the elements a pattern takes.",
+)
+
+
+def _gather_bytes(site: Site) -> Run:
+    item = site.tile("src").item
+
+    def run(src: TileValue, offsets: TileValue, dst: TileValue) -> None:
+        if offsets.valid != dst.valid:
+            raise PtoError(f"'pto.tgatherb': {offsets.valid} offsets for {dst.valid} valid elements of 'dst'")
+        offset = offsets.read().astype(np.int64)
+        if (offset % item).any():
+            raise PtoError(f"'pto.tgatherb': offsets must be multiples of {item} bytes")
+        dst.write(_pick(site, src, offset // item))
+
+    return run
+
+
+declare(
+    "tgatherb",
+    "src offsets -> dst",
+    pipe="V",
+    checks=(
+        vec("src", "offsets", "dst"),
+        same_dtype("dst", "src"),
+        item_size("dst", bytes=(1, 2, 4)),
+        dtypes("offsets", "i32 ui32"),
+        row_major("src", "offsets", "dst"),
+        same_valid("dst", "offsets"),
+    ),
+    bind=_gather_bytes,
+    cost=vector_cost(8),
+    in_place=False,
+    doc="dst[i, j] = src at a byte offset into its buffer.",
+)
+
+
+def _scatter(site: Site) -> Run:
+    step, first = PATTERNS[site.attrs["maskPattern"]]
+    by_rows = site.attrs["axis"] == "col"
+    kind = site.tile("dst")
+
+    def run(src: TileValue, dst: TileValue) -> None:
+        rows, cols = src.valid
+        want = (rows * step, cols) if by_rows else (rows, cols * step)
+        if dst.valid != want:
+            raise PtoError(f"'pto.tscatter': {src.valid} elements spread to {want}, 'dst' has {dst.valid}")
+        whole = np.zeros((kind.rows, kind.cols), kind.numpy)
+        part = whole[: want[0], : want[1]]
+        if by_rows:
+            part[first::step] = src.read()
+        else:
+            part[:, first::step] = src.read()
+        dst.write_at(0, 0, whole)
+
+    return run
+
+
+declare(
+    "tscatter",
+    "src -> dst",
+    pipe="V",
+    attrs="maskPattern:mask_pattern axis?:str",
+    checks=(
+        vec("src", "dst"),
+        same_dtype("dst", "src"),
+        dtypes("dst", "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"),
+        row_major("src", "dst"),
+    ),
+    bind=_scatter,
+    cost=vector_cost(2),
+    in_place=False,
+    doc="Elements spread along columns (axis row) or rows (axis col) where a pattern takes them; zeros elsewhere.",
+)

@@ -1,0 +1,178 @@
+"""The PTO a kernel becomes: parsed back, verified, and looked at line by line."""
+
+import re
+
+import pytest
+
+import pypto.language as pl
+from pypto.codegen import kernel_kind
+from pypto.errors import InternalError
+from pypto.pto import parse_module, verify_module
+
+
+def pto_of(kernel, **options):
+    compiled = pl.compile(kernel, skip_ptoas=True, **options)
+    (text,) = compiled.pto.values()
+    verify_module(parse_module(text))
+    return text
+
+
+def lines(text, word):
+    return [line.strip() for line in text.splitlines() if word in line]
+
+
+def test_a_kernel_becomes_one_module_with_its_parameters_in_order():
+    @pl.function(type=pl.FunctionType.InCore)
+    def scale(
+        factor: pl.Scalar[pl.FP32],
+        x: pl.Tensor[[16, 32], pl.FP32],
+        count: pl.Scalar[pl.INT32],
+        y: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+    ) -> pl.Tensor[[16, 32], pl.FP32]:
+        t = pl.mul(pl.load(x, [0, 0], [16, 32]), factor)
+        for _ in pl.range(0, count):
+            t = pl.add(t, 1.0)
+        y = pl.store(t, [0, 0], y)
+        return y
+
+    text = pto_of(scale)
+    assert text.startswith('module attributes {pto.target_arch = "a2a3"} {\n')
+    (head,) = lines(text, "func.func")
+    assert head.startswith("func.func @scale(%arg0: !pto.ptr<f32>, %arg1: !pto.ptr<f32>, %arg2: f32, %arg3: i32)")
+    assert "pto.kernel_kind = #pto.kernel_kind<vector>" in head
+    assert "arith.index_cast %arg3 : i32 to index" in text
+
+
+def test_every_instruction_carries_the_users_line_unless_switched_off():
+    @pl.function(type=pl.FunctionType.InCore)
+    def double(x: pl.Tensor[[8, 8], pl.FP32], y: pl.Out[pl.Tensor[[8, 8], pl.FP32]]):
+        t = pl.load(x, [0, 0], [8, 8])
+        pl.store(pl.add(t, t), [0, 0], y)
+
+    text = pto_of(double)
+    first = double.span.begin_line
+    numbers = {}
+    for line in lines(text, "pto.t"):
+        found = re.search(r"pto\.(t\w+) .* loc\(\"(.*)\":(\d+):(\d+)\)$", line)
+        assert found, line
+        assert found[2] == __file__
+        numbers[found[1]] = int(found[3]) - first
+    assert numbers["tload"] + 1 == numbers["tadd"] == numbers["tstore"]
+    assert "loc(" not in pto_of(double, emit_source_loc=False)
+
+
+def test_dynamic_dimensions_are_index_parameters_and_valid_sizes_operands():
+    rows = pl.dynamic("ROWS")
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def copy(x: pl.Tensor[[rows, 64], pl.FP16], y: pl.Out[pl.Tensor[[rows, 64], pl.FP16]]):
+        for r in pl.range(0, rows, 16):
+            n = pl.min(16, rows - r)
+            pl.store(pl.load(x, [r, 0], [16, 64], valid_shape=[n, 64]), [r, 0], y)
+
+    text = pto_of(copy)
+    assert "%arg2: index" in lines(text, "func.func")[0]
+    (alloc,) = lines(text, "pto.alloc_tile")
+    assert re.search(r"valid_row = %\w+ : .*v_row=\?, v_col=64", alloc)
+    assert all("partition_tensor_view<?x64xf16>" in line for line in lines(text, "pto.partition_view"))
+    assert lines(text, "arith.minsi")
+
+
+def test_a_scalar_carried_by_a_loop_is_an_iter_arg_and_by_a_branch_a_result():
+    @pl.function(type=pl.FunctionType.InCore)
+    def walk(x: pl.Tensor[[64, 16], pl.FP32], n: pl.Scalar[pl.INDEX], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+        start: pl.Scalar[pl.INDEX] = n * 0
+        for i in pl.range(0, 3):
+            if i < n:
+                step = i * 2
+            else:
+                step = i
+            start = start + step
+        pl.store(pl.load(x, [start, 0], [16, 16]), [0, 0], y)
+
+    text = pto_of(walk)
+    assert re.search(r"= scf\.for %i = .* iter_args\(%\w+ = %\w+\) -> \(index\) \{", text)
+    assert re.search(r"= scf\.if %\w+ -> \(index\) \{", text)
+    assert len(lines(text, "scf.yield")) == 3
+
+
+def test_tiles_that_share_an_address_and_type_share_a_handle():
+    @pl.function(type=pl.FunctionType.InCore)
+    def chain(x: pl.Tensor[[8, 64], pl.FP32], y: pl.Out[pl.Tensor[[8, 64], pl.FP32]]):
+        t = pl.load(x, [0, 0], [8, 64])
+        t = pl.exp(t)
+        t = pl.sqrt(t)
+        pl.store(t, [0, 0], y)
+
+    assert len(lines(pto_of(chain), "pto.alloc_tile")) == 1
+
+
+def test_column_vectors_are_column_major_tiles_over_dn_views():
+    @pl.function(type=pl.FunctionType.InCore)
+    def columns(
+        x: pl.Tensor[[32, 64], pl.FP32], bias: pl.Tensor[[32, 1], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]
+    ):
+        pl.store(pl.row_expand_add(pl.load(x, [0, 0], [32, 64]), pl.load(bias, [0, 0], [32, 1])), [0, 0], y)
+
+    text = pto_of(columns)
+    (view,) = lines(text, "%bias_view = ")
+    assert "shape = [%c32_index, %c1_index], strides = [%c1_index, %c32_index] {layout = #pto.layout<dn>}" in view
+    assert "rows=32, cols=1, v_row=32, v_col=1, blayout=col_major" in text
+
+
+def test_the_cube_works_in_the_layouts_of_its_memories():
+    @pl.function(type=pl.FunctionType.InCore)
+    def product(
+        a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[64, 48], pl.FP16], c: pl.Out[pl.Tensor[[32, 48], pl.FP32]]
+    ):
+        left = pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
+        right = pl.load(b, [0, 0], [64, 48], target_memory=pl.Mem.Mat)
+        pl.store(pl.matmul(left, right), [0, 0], c)
+
+    text = pto_of(product)
+    assert "#pto.kernel_kind<cube>" in text
+    layouts = dict(re.findall(r"loc=(\w+), .*?(blayout=\w+, slayout=\w+, fractal=\d+)", text))
+    assert layouts == {
+        "mat": "blayout=col_major, slayout=row_major, fractal=512",
+        "left": "blayout=row_major, slayout=row_major, fractal=512",
+        "right": "blayout=row_major, slayout=col_major, fractal=512",
+        "acc": "blayout=col_major, slayout=row_major, fractal=1024",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1.0"), (1e-5, "1.0e-05"), (-2.5, "-2.5"), (float("inf"), "0x7F800000"), (float("-inf"), "0xFF800000")],
+)
+def test_float_constants_read_back_exactly(value, text):
+    @pl.function(type=pl.FunctionType.InCore)
+    def shift(x: pl.Tensor[[8, 8], pl.FP32], y: pl.Out[pl.Tensor[[8, 8], pl.FP32]]):
+        pl.store(pl.add(pl.load(x, [0, 0], [8, 8]), value), [0, 0], y)
+
+    assert f"arith.constant {text} : f32" in pto_of(shift)
+
+
+def test_a_scalar_operand_takes_the_tiles_element_type():
+    @pl.function(type=pl.FunctionType.InCore)
+    def shift(x: pl.Tensor[[8, 16], pl.FP16], y: pl.Out[pl.Tensor[[8, 16], pl.FP16]]):
+        pl.store(pl.add(pl.load(x, [0, 0], [8, 16]), 2), [0, 0], y)
+
+    assert "arith.constant 2.0 : f16" in pto_of(shift)
+
+
+def test_a_function_typed_for_a_core_states_that_core():
+    @pl.function(type=pl.FunctionType.AIC)
+    def cube(x: pl.Tensor[[16, 16], pl.FP32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+        pl.store(pl.load(x, [0, 0], [16, 16]), [0, 0], y)
+
+    assert "#pto.kernel_kind<cube>" in pto_of(cube)
+
+
+def test_codegen_does_not_split_a_mixed_kernel():
+    @pl.function(type=pl.FunctionType.InCore)
+    def mixed(x: pl.Tensor[[16, 16], pl.FP16], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+        left = pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.Mat)
+        pl.store(pl.exp(pl.matmul(left, left)), [0, 0], y)
+
+    with pytest.raises(InternalError, match="mixes cube and vector"):
+        kernel_kind(mixed)
