@@ -46,7 +46,9 @@ class ConstIntBound:
         return low <= self.min_value and self.max_value <= high
 
     def intersect(self, other: ConstIntBound) -> ConstIntBound:
-        return ConstIntBound(max(self.min_value, other.min_value), min(self.max_value, other.max_value))
+        """What both say. Facts that contradict each other (dead code) leave the first as it is."""
+        low, high = max(self.min_value, other.min_value), min(self.max_value, other.max_value)
+        return ConstIntBound(low, high) if low <= high else self
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConstIntBound):

@@ -9,6 +9,7 @@ from ..dtypes import DataType
 from ..errors import InternalError
 from ..ir.enums import AtomicType
 from ..ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, Var, index_const
+from ..ir.naming import written_name
 from ..ir.types import ArrayType, ScalarType, TensorType, TileType
 from ..ops.kinds import ROUND_MODES
 from ..ops.registry import Bound, OpDecl, Pto, rebind
@@ -212,7 +213,7 @@ def assemble(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resu
     offsets = [kernel.scalars.index(o) for o in bound.dims("offset")]
     part = TileType(type.shape, type.dtype, result.type.memref, result.type.tile_view and
                     result.type.tile_view.replace(valid_shape=type.shape), result.type.memory_space)  # fmt: skip
-    view = kernel.fresh(f"{result.name_hint}_part", tile_text(part, kernel.target))
+    view = kernel.fresh(f"{written_name(result.name_hint)}_part", tile_text(part, kernel.target))
     sizes = [str(getattr(d, "value", d)) for d in type.shape]
     kernel.add(Op("subview", result=view, source=out, offsets=offsets, sizes=sizes, valid=[]))
     instruction(kernel, "pto.tmov", [kernel.value(source)], view)

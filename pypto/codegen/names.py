@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ..ir.naming import written_name
+
 _BAD = re.compile(r"\W")
-_VERSION = re.compile(r"__ssa_v\d+")
 
 
 class Names:
@@ -16,7 +17,7 @@ class Names:
 
     def take(self, hint: str) -> str:
         """``%hint``, or ``%hint_1``, ``%hint_2`` .. when taken."""
-        hint = _BAD.sub("_", _VERSION.sub("", hint)) or "v"
+        hint = _BAD.sub("_", written_name(hint)) or "v"
         if hint[0].isdigit():
             hint = f"v{hint}"
         count = self._used.get(hint)

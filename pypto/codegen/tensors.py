@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..dtypes import DataType
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Var, index_const
+from ..ir.naming import written_name
 from ..ir.scalar import build_scalar
 from ..ir.span import UNKNOWN_SPAN
 from ..ir.tensor_view_semantics import build_logical_strides_from_layout
@@ -49,7 +50,7 @@ def tensor_view_op(kernel: KernelBuilder, name: str, pointer: Value, type: Tenso
     strides, layout = strides_of(type)
     shape = [kernel.scalars.index(d) for d in type.shape]
     stride_values = [kernel.scalars.index(s) for s in strides]
-    result = kernel.fresh(f"{name}_view", tensor_view_text(len(shape), type.dtype))
+    result = kernel.fresh(f"{written_name(name)}_view", tensor_view_text(len(shape), type.dtype))
     return Op(
         "make_tensor_view", result=result, source=pointer, shape=shape, strides=stride_values, layout=_LAYOUTS[layout]
     )
@@ -61,7 +62,7 @@ def window(kernel: KernelBuilder, tensor: Var, offsets: Sequence[Expr], sizes: S
     extents = tuple(d.value if isinstance(d, ConstInt) else None for d in sizes)
     offset_values = [kernel.scalars.index(o) for o in offsets]
     size_values = [kernel.scalars.index(d) for d in sizes]
-    result = kernel.fresh(f"{name}_pview", partition_text(extents, tensor.dtype))
+    result = kernel.fresh(f"{written_name(name)}_pview", partition_text(extents, tensor.dtype))
     kernel.add(Op("partition_view", result=result, source=view, offsets=offset_values, sizes=size_values))
     return result
 

@@ -9,9 +9,12 @@ from . import (
     tensor_memory,
     tile_elementwise,
     tile_expand,
-    tile_index,
+    tile_gather,
+    tile_generate,
     tile_layout,
     tile_matmul,
     tile_memory,
     tile_reduce,
+    tile_scatter,
+    tile_sort,
 )

@@ -10,8 +10,9 @@ An operator is one `declare` call. Its signature string gives each parameter's e
 
 Argument kinds: ``tile``, ``tensor``, ``array``, ``scalar``, ``index``, ``dims`` (a list of integers or integer
 expressions, one ``MakeTuple``), ``any``; ``a|b`` accepts both; ``scalar like x`` gives a literal the element dtype of
-argument ``x``, or the dtype ``x`` names. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
-of the IR, or conversions registered with `attr_kind`; a ``!`` suffix stores the attribute even at its default.
+argument ``x``, or the dtype ``x`` names. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are
+Python types, enumerations of the IR, or conversions registered with `attr_kind`; a ``!`` suffix stores the attribute
+even at its default.
 """
 
 from __future__ import annotations
@@ -354,7 +355,9 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
         value = given.get(param.name, param.default)
         if value is MISSING:
             needed = sum(not p.optional for p in params)
-            raise OpTypeError(f"{decl.name} takes {needed} arguments at least, {param.name!r} is missing: {decl.signature}")
+            raise OpTypeError(
+                f"{decl.name} takes {needed} arguments at least, {param.name!r} is missing: {decl.signature}"
+            )
         if param.effect is None:
             values[param.name] = _convert_attr(decl, param, value)
             continue
@@ -399,9 +402,8 @@ def _convert(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
         if not value and param.default is None:
             return None
         return make_dims(decl, param.name, value, span)
-    elif isinstance(value, (bool, int, float)) and ("scalar" in kinds or "index" in kinds):
-        if not (isinstance(value, float) and "scalar" not in kinds):
-            return scalar_const(value, None, span)
+    elif isinstance(value, (bool, int, float)) and ("scalar" in kinds or (type(value) is int and "index" in kinds)):
+        return scalar_const(value, None, span)
     raise wrong_kind(decl, param, value)
 
 
@@ -416,7 +418,10 @@ def _fits(kinds: tuple[str, ...], value: Expr) -> bool:
         if expected is not None:
             if isinstance(found, expected):
                 return True
-        elif kind == "any" or (kind == "dims" and isinstance(value, MakeTuple)) or kind == "index" and isinstance(found, ScalarType) and found.dtype.is_int():
+        elif kind == "index":
+            if isinstance(found, ScalarType) and found.dtype.is_int():
+                return True
+        elif kind == "any" or isinstance(value, MakeTuple):
             return True
     return False
 

@@ -8,26 +8,10 @@ from ..ir.expr import index_const
 from ..ir.types import TensorType, TupleType, Type
 from .registry import Bound, declare
 from .rules import FLOATS, INT_OR_FLOAT, check_dtype, dims_text, same, shaped, tensor_type, times, value
-from .tile_index import (
-    COMPARE,
-    RANDOM,
-    ROW_COPY,
-    SEQUENCE,
-    check_block_len,
-    check_gather_index,
-    check_random,
-    check_row_copy,
-    check_scatter,
-    check_scatter_mask,
-    check_scatter_update,
-    check_sequence,
-    check_sort32,
-    compacted,
-    gathered_pair,
-    merged,
-    narrowed_valid,
-    sequence_start,
-)
+from .tile_gather import COMPARE, ROW_COPY, check_gather_index, check_row_copy, compacted, gathered_pair
+from .tile_generate import RANDOM, SEQUENCE, check_random, check_sequence, narrowed_valid, sequence_start
+from .tile_scatter import check_scatter, check_scatter_mask, check_scatter_update
+from .tile_sort import check_block_len, check_sort32, merged
 
 
 def _ci(b: Bound) -> Type:

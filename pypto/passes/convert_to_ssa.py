@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import InternalError, user_error
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, IterArg, Var, const_value
+from ..ir.naming import versioned
 from ..ir.node import IRNode, NodeList
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
@@ -233,7 +234,7 @@ class _Converter(Rewriter):
         base = self._base(var)
         number = self._versions[base]
         self._versions[base] = number + 1
-        return f"{base}__{role}_v{number}"
+        return versioned(base, role, number)
 
     def _keeps(self, var: Var) -> bool:
         if not self._rename:

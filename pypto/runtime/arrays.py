@@ -11,8 +11,8 @@ import numpy as np
 from ..dtypes import DataType
 from ..errors import user_error
 from ..ir.expr import ConstInt, Expr, Var
+from ..ir.naming import written_name
 from ..ir.types import ScalarType, TensorType
-from .names import written_name
 
 
 class ArrayArg:
@@ -81,12 +81,12 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
     try:
         array = as_numpy(value)
     except TypeError as error:
-        raise user_error(TypeError, f"argument {written_name(param)!r}: {error}", param.span) from None
+        raise user_error(TypeError, f"argument {written_name(param.name_hint)!r}: {error}", param.span) from None
     expected = type.dtype.numpy
     if array.dtype != expected:
         raise user_error(
             TypeError,
-            f"argument {written_name(param)!r} must be an array of {expected.name}, got {array.dtype.name}",
+            f"argument {written_name(param.name_hint)!r} must be an array of {expected.name}, got {array.dtype.name}",
             param.span,
             hint=f"the parameter is pl.{type.dtype.name}: convert with .astype({expected.name!r})",
         )
@@ -95,7 +95,7 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
         wanted = ", ".join(str(_shown(d, dims)) for d in type.shape)
         raise user_error(
             ValueError,
-            f"argument {written_name(param)!r} must have shape [{wanted}], got {list(array.shape)}",
+            f"argument {written_name(param.name_hint)!r} must have shape [{wanted}], got {list(array.shape)}",
             param.span,
         )
     return ArrayArg(value, array)
@@ -138,15 +138,14 @@ def bind_scalar(param: Var, value: Any) -> int | float | bool:
     if not isinstance(value, kinds):
         what = "a number" if dtype.is_float() else "an integer"
         raise user_error(
-            TypeError, f"argument {written_name(param)!r} must be {what}, got {_type_name(value)}", param.span
+            TypeError, f"argument {written_name(param.name_hint)!r} must be {what}, got {_type_name(value)}", param.span
         )
     if dtype.is_float():
         return float(value)
     low, high = (0, 1) if dtype is DataType.BOOL else dtype.int_range()
     if not low <= int(value) <= high:
-        raise user_error(
-            ValueError, f"argument {written_name(param)!r} must fit {dtype}: {low} to {high}, got {value}", param.span
-        )
+        message = f"argument {written_name(param.name_hint)!r} must fit {dtype}: {low} to {high}, got {value}"
+        raise user_error(ValueError, message, param.span)
     return int(value)
 
 

@@ -13,9 +13,9 @@ from ..backend.target import Target
 from ..errors import user_error
 from ..ir.enums import ParamDirection
 from ..ir.expr import Var
+from ..ir.naming import written_name
 from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ir.types import ScalarType, TensorType
-from .names import written_name
 
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
@@ -79,7 +79,7 @@ class CompiledProgram:
     @property
     def param_names(self) -> list[str]:
         """Names of the entry function's parameters, as written."""
-        return [written_name(p) for p in self.entry.params]
+        return [written_name(p.name_hint) for p in self.entry.params]
 
     @property
     def output_indices(self) -> list[int]:
@@ -123,7 +123,7 @@ class CompiledProgram:
         from .host import Host
 
         if len(args) != len(function.params):
-            names = ", ".join(written_name(p) for p in function.params)
+            names = ", ".join(written_name(p.name_hint) for p in function.params)
             count = f"{len(function.params)} argument{'s' if len(function.params) != 1 else ''}"
             raise user_error(TypeError, f"{function.name} takes {count} ({names}), got {len(args)}", function.span)
         dims: dict[Var, int] = {}

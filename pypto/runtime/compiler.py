@@ -106,8 +106,8 @@ def _refuse_mixed(function: Function) -> None:
         cube, vector = found.calls[Core.CUBE], found.calls[Core.VECTOR]
         raise user_error(
             ValueError,
-            f"kernel {function.name!r} needs the cube for {cube.op.name} (line {cube.span.begin_line}) and a vector core "
-            f"for {vector.op.name} (line {vector.span.begin_line}); a kernel runs on one of them",
+            f"kernel {function.name!r} needs the cube for {cube.op.name} (line {cube.span.begin_line}) and a vector "
+            f"core for {vector.op.name} (line {vector.span.begin_line}); a kernel runs on one of them",
             vector.span,
             hint="give each its own `with pl.at(level=pl.Level.CORE_GROUP):` and hand the product over as a tensor",
         )

@@ -38,15 +38,17 @@ def vec(lines: str, source: str = "[16, 64], pl.FP32", out: str = "[16, 64], pl.
     return program(params, body, f"pl.Tensor[{out}]")
 
 
-def mat(lines: str, lhs: str = "[32, 512]", rhs: str = "[512, 64]", more: str = "") -> ir.Program:
+def mat(
+    lines: str, lhs: str = "[32, 512]", rhs: str = "[512, 64]", more: str = "", dtype: str = "BF16"
+) -> ir.Program:
     """``lines`` on the Mat tiles ``a`` and ``b``; they make the Acc tile ``c`` of [16, 64], which is stored."""
     params = (
-        f"lhs: pl.Tensor[{lhs}, pl.BF16], rhs: pl.Tensor[{rhs}, pl.BF16], {more}"
+        f"lhs: pl.Tensor[{lhs}, pl.{dtype}], rhs: pl.Tensor[{rhs}, pl.{dtype}], {more}"
         "out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"
     )
     body = (
-        f"a: pl.Tile[{lhs}, pl.BF16, pl.Mem.Mat] = pl.tile.load(lhs, [0, 0], {lhs}, target_memory=pl.Mem.Mat)\n"
-        f"b: pl.Tile[{rhs}, pl.BF16, pl.Mem.Mat] = pl.tile.load(rhs, [0, 0], {rhs}, target_memory=pl.Mem.Mat)\n"
+        f"a: pl.Tile[{lhs}, pl.{dtype}, pl.Mem.Mat] = pl.tile.load(lhs, [0, 0], {lhs}, target_memory=pl.Mem.Mat)\n"
+        f"b: pl.Tile[{rhs}, pl.{dtype}, pl.Mem.Mat] = pl.tile.load(rhs, [0, 0], {rhs}, target_memory=pl.Mem.Mat)\n"
         f"{lines.strip()}\nout = pl.tile.store(c, [0, 0], out)\nreturn out"
     )
     return program(params, body)

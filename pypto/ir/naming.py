@@ -1,0 +1,17 @@
+"""Names of variables: as users write them, and the versions that conversion to SSA gives them."""
+
+from __future__ import annotations
+
+import re
+
+_VERSION = re.compile(r"(?:__[a-z]+_v\d+)+$")
+
+
+def versioned(base: str, role: str, number: int) -> str:
+    """The name of version ``number`` of ``base``, made for ``role`` (ssa, iter, rv, phi ...)."""
+    return f"{base}__{role}_v{number}"
+
+
+def written_name(hint: str) -> str:
+    """A variable's name without the versions passes added."""
+    return _VERSION.sub("", hint)
