@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..backend.target import Target
 from ..dtypes import DataType
 from ..errors import InternalError
-from ..ir.enums import CompactMode, TileLayout
+from ..ir.enums import CompactMode, MemorySpace, TileLayout
 from ..ir.types import TensorType, TileType, implicit_layout
 from .render import type_text
 
@@ -81,7 +81,7 @@ def array_text(extent: int, dtype: DataType) -> str:
 
 
 def tile_key(type: TileType, target: Target) -> TileKey:
-    """The buffer type of a tile. A tile that states no layout of its own has the target's for its memory."""
+    """The buffer type of a tile. One in Left, or that states no layout of its own, has the target's for its memory."""
     rows, cols = (getattr(d, "value", None) for d in type.shape) if len(type.shape) == 2 else (None, None)
     memory = target.memories.get(type.memory_space) if type.memory_space is not None else None
     if rows is None or cols is None or memory is None:
@@ -89,7 +89,7 @@ def tile_key(type: TileType, target: Target) -> TileKey:
     view = type.get_effective_tile_view()
     layout = (view.blayout, view.slayout, view.fractal)
     boxed = memory.format.slayout is not TileLayout.none_box
-    if boxed and layout == implicit_layout(type.shape, type.memory_space):
+    if boxed and (memory.space is MemorySpace.Left or layout == implicit_layout(type.shape, type.memory_space)):
         layout = (memory.format.blayout, memory.format.slayout, memory.format.fractal)
     v_row, v_col = (getattr(d, "value", None) for d in view.valid_shape)
     compact = view.compact is CompactMode.normal

@@ -131,9 +131,21 @@ _ELSEWHERE = {
     "op_has_declared_arg_effect": "..ops.query",
     "op_has_declared_arg_effects": "..ops.query",
     "ArgEffect": "..ops.registry",
+    "IRVisitor": ".functor",
+    "IRMutator": ".functor",
+    "ParentStmtAnalysis": ".functor",
+    "collect_def_vars": ".functor",
+    "deep_clone": ".functor",
+    "find_yield_stmt": ".functor",
+    "get_last_yield_stmt": ".functor",
+    "substitute_expr": ".functor",
+    "substitute_stmt": ".functor",
     "compile": "..runtime.compiler",
     "PassManager": ".pass_manager",
     "OptimizationStrategy": ".pass_manager",
+    "PassDumpLevel": ".pass_manager",
+    "VerificationLevel": "..passes",
+    "make_roundtrip_instrument": ".instruments",
 }
 _MODULES = frozenset({"op", "printer", "structural", "tensor_view_semantics", "pass_manager", "instruments"})
 

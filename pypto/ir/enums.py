@@ -195,3 +195,6 @@ class AtomicType(Enum):
 
     None_ = 0
     Add = 1
+
+    def __int__(self) -> int:
+        return self.value

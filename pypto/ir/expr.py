@@ -412,6 +412,14 @@ class Op:
             raise AttributeError("an operator's name is read-only")
         object.__setattr__(self, name, value)
 
+    def has_attr(self, name: str) -> bool:
+        """Whether the operator takes keyword ``name``."""
+        return name in self.get_attr_keys()
+
+    def get_attr_keys(self) -> list[str]:
+        """The keywords the operator takes."""
+        return [p.name for p in self.decl.attrs] if self.decl is not None else []
+
     def __repr__(self) -> str:
         return self.name
 
@@ -502,7 +510,9 @@ def _call_parts(rest: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
 class Submit(_Invocation):
     """Launch a task: ``op(args)`` after ``deps``; its value is the results and the task's id.
 
-    ``core_num`` blocks of it run for an SPMD launch, together when ``sync_start``.
+    ``core_num`` blocks of it run for an SPMD launch, together when ``sync_start``. When ``predicate`` is false at
+    dispatch, the task is retired without running. Built as
+    ``Submit(op, args, deps[, kwargs[, attrs]][, type], span)``, the rest by keyword.
     """
 
     op: Op = use(DATA)
@@ -511,6 +521,7 @@ class Submit(_Invocation):
     core_num: Expr | None = use(NODE, None)
     sync_start: bool = use(DATA, False)
     allow_early_resolve: bool = use(DATA, False)
+    predicate: Expr | None = use(NODE, None)
     kwargs: dict[str, Any] = use(MAPPING)
     attrs: dict[str, Any] = use(MAPPING)
     type: Type = use(TYPE)
@@ -520,21 +531,22 @@ class Submit(_Invocation):
         op: Op,
         args: Iterable[Expr],
         deps: Iterable[Expr] | None = None,
-        kwargs: Mapping[str, Any] | None = None,
-        attrs: Mapping[str, Any] | None = None,
-        type: Type = _UNKNOWN_TYPE,
-        span: Span = UNKNOWN_SPAN,
+        *rest: Any,
         core_num: Expr | None = None,
         sync_start: bool = False,
         allow_early_resolve: bool = False,
+        predicate: Expr | None = None,
+        **named: Any,
     ) -> Submit:
         _check_op(op)
         if sync_start and core_num is None:
             raise ValueError("sync_start needs core_num")
-        made = (dict(kwargs or {}), dict(attrs or {}))
+        parts, arg_list = _call_parts(rest, named), node_list(args)
+        _check_directions(parts["attrs"], len(arg_list))
         return cls._build(
-            op, node_list(args), node_list(deps), core_num, sync_start, allow_early_resolve, *made, type, span
-        )
+            op, arg_list, node_list(deps), core_num, sync_start, allow_early_resolve, predicate,
+            parts["kwargs"], parts["attrs"], parts["type"], parts["span"],
+        )  # fmt: skip
 
 
 @node

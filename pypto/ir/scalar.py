@@ -19,7 +19,8 @@ def scalar_const(value: bool | int | float, like: DataType | None, span: Span = 
     if isinstance(value, int):
         if like is not None and like.is_float():
             return ConstFloat(float(value), like, span)
-        return ConstInt(value, like if like is not None and like is not DataType.BOOL else DataType.INDEX, span)
+        bare = like is None or like is DataType.BOOL or like is DataType.INT64
+        return ConstInt(value, DataType.INDEX if bare else like, span)  # pyright: ignore[reportArgumentType]
     if isinstance(value, float):
         return ConstFloat(value, like if like is not None and like.is_float() else DataType.FP32, span)
     raise TypeError(f"expected a number or a scalar expression, got {type(value).__name__}")
@@ -50,12 +51,17 @@ def binary(cls: type[BinaryExpr], left: Expr, right: Expr, span: Span = UNKNOWN_
     a, b = scalar_dtype(left), scalar_dtype(right)
     if cls in E.LOGICAL:
         return cls(left, right, DataType.BOOL, span)  # pyright: ignore[reportCallIssue]
-    common = promote(a, b)
+    common = a if _is_bare(right, a) else b if _is_bare(left, b) else promote(a, b)
     if cls is E.FloatDiv and not common.is_float():
         common = DataType.FP32
     left, right = cast_scalar(left, common, span), cast_scalar(right, common, span)
     result = DataType.BOOL if cls in E.COMPARISONS else common
     return cls(left, right, result, span)  # pyright: ignore[reportCallIssue]
+
+
+def _is_bare(value: Expr, other: DataType) -> bool:
+    """Whether ``value`` is an integer literal beside an INT64, which it then is too."""
+    return other is DataType.INT64 and isinstance(value, ConstInt) and value.dtype is DataType.INDEX
 
 
 def cast_scalar(value: Expr, dtype: DataType, span: Span = UNKNOWN_SPAN) -> Expr:

@@ -13,11 +13,11 @@ from enum import Enum
 from typing import Any
 
 from ..dtypes import DataType
-from .expr import IterArg, Op, Var, WindowBuffer
+from .expr import ConstInt, IterArg, MemRef, Op, Var, WindowBuffer
 from .node import DATA, DEF, IGNORE, MAPPING, NODE, NODES, TYPE, TYPES, Field, IRNode
 from .program import Function, Program
 from .stmt import SeqStmts
-from .types import DistributedTensorType, ScalarType, TupleType, Type
+from .types import DistributedTensorType, ScalarType, TensorView, TileView, TupleType, Type
 
 
 def structural_equal(lhs: Any, rhs: Any, enable_auto_mapping: bool = False) -> bool:
@@ -48,13 +48,14 @@ def structural_hash(node: Any, enable_auto_mapping: bool = False) -> int:
 class _Comparison:
     """The state of one comparison: the variable mapping, and on failure the reason and the path, innermost first."""
 
-    __slots__ = ("left", "right", "auto", "all_auto", "reason", "sides", "path")
+    __slots__ = ("left", "right", "auto", "all_auto", "in_function", "reason", "sides", "path")
 
     def __init__(self, auto: bool) -> None:
         self.left: dict[Var, Var] = {}
         self.right: dict[Var, Var] = {}
         self.auto = auto
         self.all_auto = auto
+        self.in_function = False
         self.reason = ""
         self.sides: tuple[Any, Any] = (None, None)
         self.path: list[str] = []
@@ -92,6 +93,21 @@ class _Comparison:
             if not each(x, y):
                 return self.at(f"{prefix}[{i}]")
         return True
+
+    def dim(self, a: Any, b: Any) -> bool:
+        """Part of a shape: constants by value, whatever their dtype."""
+        if a.__class__ is ConstInt and b.__class__ is ConstInt:
+            return self.data(a.value, b.value, "ConstInt value")
+        return self.node(a, b)
+
+    def allocation(self, a: Any, b: Any) -> bool:
+        """The allocation of a memory reference; inside a function the first mention stands for a definition."""
+        if not self.in_function:
+            return self.node(a, b)
+        saved, self.auto = self.auto, True
+        same = self.node(a, b)
+        self.auto = saved
+        return same
 
     def define(self, a: Any, b: Any) -> bool:
         """A definition: what it names corresponds from here on."""
@@ -237,10 +253,10 @@ def _compare_program(c: _Comparison, a: Any, b: Any) -> bool:
 
 def _compare_function(c: _Comparison, a: Any, b: Any) -> bool:
     """Variables are a function's own: nothing mapped in one function carries over to the next."""
-    saved = (c.left, c.right)
-    c.left, c.right = dict(c.left), dict(c.right)
+    saved = (c.left, c.right, c.in_function)
+    c.left, c.right, c.in_function = dict(c.left), dict(c.right), True
     same = _FUNCTION_FIELDS(c, a, b)
-    c.left, c.right = saved
+    c.left, c.right, c.in_function = saved
     return same
 
 
@@ -263,10 +279,19 @@ def _compile_comparer(cls: type) -> Callable[[_Comparison, Any, Any], bool]:
     return scope["compare"]
 
 
+def _treatment(cls: type[IRNode], f: Field) -> str:
+    """How the value of a field is compared and hashed: as a definition, a dimension, an allocation, or any node."""
+    if f.role == DEF:
+        return "define"
+    if (cls, f.name) == (MemRef, "base"):
+        return "allocation"
+    return "dim" if issubclass(cls, (Type, TensorView, TileView)) and f.holds == NODES else "node"
+
+
 def _field_test(cls: type[IRNode], f: Field, i: int) -> tuple[str, str, str]:
     """The expression that compares a field, its path step, and its message."""
     n, step = f.name, f".{f.name}"
-    one = "c.define" if f.role == DEF else "c.node"
+    one = f"c.{_treatment(cls, f)}"
     if (cls, n) == (DistributedTensorType, "window_buffer"):
         return "((a.window_buffer is b.window_buffer is None) or c.window_of_type(a, b))", step, ""
     if f.holds in (NODE, TYPE):
@@ -314,12 +339,24 @@ _WINDOW_FIELDS = _compile_comparer(WindowBuffer)
 class _Hashing:
     """The state of one hash: variables numbered in order of definition."""
 
-    __slots__ = ("numbers", "auto", "all_auto")
+    __slots__ = ("numbers", "auto", "all_auto", "in_function")
 
     def __init__(self, auto: bool) -> None:
         self.numbers: dict[Var, int] = {}
         self.auto = auto
         self.all_auto = auto
+        self.in_function = False
+
+    def dim(self, item: Any) -> int:
+        return hash(item.value) if item.__class__ is ConstInt else self.node(item)
+
+    def allocation(self, base: Any) -> int:
+        if not self.in_function:
+            return self.node(base)
+        saved, self.auto = self.auto, True
+        made = self.node(base)
+        self.auto = saved
+        return made
 
     def node(self, item: Any) -> int:
         return 0 if item is None else _HASHERS[item.__class__](self, item)
@@ -382,7 +419,7 @@ def _compile_hasher(cls: type) -> Callable[[_Hashing, Any], int]:
         raise TypeError(f"only IR nodes hash structurally, not {cls.__name__}")
     parts = []
     for f in _compared_fields(cls):
-        n, one = f.name, "c.define" if f.role == DEF else "c.node"
+        n, one = f.name, f"c.{_treatment(cls, f)}"
         if (cls, n) == (DistributedTensorType, "window_buffer"):
             parts.append("a.window_buffer is not None and c.window(a.window_buffer)")
         elif f.holds in (NODE, TYPE):
@@ -409,9 +446,10 @@ def _hash_program(c: _Hashing, program: Any) -> int:
 
 
 def _hash_function(c: _Hashing, function: Any) -> int:
-    saved, c.numbers = c.numbers, dict(c.numbers)
+    saved = (c.numbers, c.in_function)
+    c.numbers, c.in_function = dict(c.numbers), True
     made = _FUNCTION_HASH(c, function)
-    c.numbers = saved
+    c.numbers, c.in_function = saved
     return made
 
 

@@ -180,15 +180,18 @@ def substitute(op: N, mapping: Mapping[Var, Expr]) -> N:
     return Rewriter(mapping).rewrite(op) if mapping else op
 
 
+class _Walker(Visitor):
+    def __init__(self) -> None:
+        self.found: list[IRNode] = []
+
+    def visit(self, op: IRNode) -> None:
+        self.found.append(op)
+        if type(op) is not Var:
+            super().visit(op)
+
+
 def walk(root: IRNode) -> Iterable[IRNode]:
     """Every node below and including ``root``, in order; types and definitions are not entered."""
-    found: list[IRNode] = []
-
-    class Collector(Visitor):
-        def visit(self, op: IRNode) -> None:
-            found.append(op)
-            if type(op) is not Var:
-                super().visit(op)
-
-    Collector().visit(root)
-    return found
+    walker = _Walker()
+    walker.visit(root)
+    return walker.found

@@ -41,6 +41,7 @@ from .annotations import (
     Tile,
     Tuple,
     WindowBuffer,
+    wrap,
 )
 from .arg_direction import adir
 from .decorators import InlineFunction, function, inline, program
@@ -74,6 +75,8 @@ from .forms import (
 )
 from .memref import MemRef
 from .parser.text_parser import loads, loads_program, parse, parse_program
+
+_functions.set_wrapper(wrap)
 
 Mem = MemorySpace
 TaskId = Scalar[DataType.TASK_ID]

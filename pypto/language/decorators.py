@@ -115,9 +115,9 @@ def function(
     In a class decorated with `program` it becomes a function of that program. ``type`` says what runs it;
     ``strict_ssa`` refuses a second assignment to a name. Raises a `ParserError` for what is not in the language.
     """
+    if attrs is not None and not isinstance(attrs, Mapping):
+        raise ParserSyntaxError(f"attrs= must be a dict, got {builtins.type(attrs).__name__}", Span.here(0))
     if attrs:
-        if not isinstance(attrs, Mapping):
-            raise ParserSyntaxError(f"attrs= must be a dict, got {builtins.type(attrs).__name__}", Span.here(1))
         warnings.warn(
             "@pl.function(attrs=..) is deprecated: such attributes cannot reference parameters. "
             "Write pl.func_attr({..}) as the first statement of the body",
@@ -169,13 +169,20 @@ def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
         method = pending.method()
         if not span.is_valid():
             found = method.source.class_around(cls.__name__, method.node.lineno)
-            span = SpanTracker(method.source.filename, method.source.lines).get_span(found)
+            span = _class_span(method.source, found) if found is not None else span
         context.add(method)
     if not methods:
         raise ParserSyntaxError(
             f"Class '{cls.__name__}' has no @pl.function methods", None, hint="decorate its methods with @pl.function"
         )
     return context.parse(cls.__name__, span)
+
+
+def _class_span(source: SourceFile, node: ast.ClassDef) -> Span:
+    """A class from its first decorator on."""
+    whole = SpanTracker(source.filename, source.lines).get_span(node)
+    line = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+    return Span(whole.filename, line, whole.begin_column, whole.end_line, whole.end_column)
 
 
 __all__ = ["Closure", "InlineFunction", "PendingFunction", "Program", "function", "inline", "program"]

@@ -77,24 +77,34 @@ class RegionForm(Form):
 
 def _check_settings(name: str, settings: dict[str, Any]) -> None:
     slots = settings.get("slot_num")
-    if name == "cross_core_slot" or slots is not None:
-        if not isinstance(slots, int) or isinstance(slots, bool) or slots < 1:
-            raise ValueError(f"pl.{name}(): slot_num must be a positive integer, got {slots!r}")
+    wanted = name == "cross_core_slot" or slots is not None
+    if wanted and (not isinstance(slots, int) or isinstance(slots, bool) or slots < 1):
+        raise ValueError(f"pl.{name}(): slot_num must be a positive integer, got {slots!r}")
     if name == "split" and slots is not None:
         warnings.warn(SPLIT_SLOT_NUM, DeprecationWarning, stacklevel=3)
     if name == "split_aiv" and (settings["count"] != 2 or isinstance(settings["count"], bool)):
-        raise ValueError(f"pl.split_aiv(): the count must be the integer 2, the number of vector lanes, got {settings['count']!r}")
+        raise ValueError(
+            f"pl.split_aiv(): the count must be the integer 2, the number of vector lanes, got {settings['count']!r}"
+        )
 
 
-SPLIT_SLOT_NUM: Final = "pl.split(mode, slot_num=N) is deprecated: write pl.cross_core_slot(slot_num=N) as an entry of its own"
+SPLIT_SLOT_NUM: Final = (
+    "pl.split(mode, slot_num=N) is deprecated: write pl.cross_core_slot(slot_num=N) as an entry of its own"
+)
 
 
 class LoopForm(Form):
     """A counted loop. As Python it runs over placeholders."""
 
-    def __call__(self, *bounds: Any, init_values: Any = None, **attrs: Any) -> Iterator[Any]:
+    def __call__(self, *bounds: Any, init_values: Any = None, **options: Any) -> Iterator[Any]:
         if not 1 <= len(bounds) <= 3:
             raise TypeError(f"pl.{self.name} takes stop, (start, stop) or (start, stop, step)")
+        unknown = options.keys() - ({"stage", "attrs"} if self.name == "pipeline" else {"attrs"})
+        if unknown:
+            raise TypeError(f"pl.{self.name}() got an unexpected keyword argument '{sorted(unknown)[0]}'")
+        return self._placeholders(bounds, init_values)
+
+    def _placeholders(self, bounds: tuple[Any, ...], init_values: Any) -> Iterator[Any]:
         count = len(builtins.range(*bounds)) if all(isinstance(b, int) for b in bounds) else 1
         for _ in builtins.range(count):
             index = Scalar(DataType.INDEX)
@@ -136,14 +146,26 @@ spmd: Final = RegionForm(
     predicate=None,
 )
 split_aiv: Final = RegionForm(
-    "split_aiv", "Region both vector lanes run, each on its part; a loop over the lane's index.", ("count",), count=2, mode=None
+    "split_aiv",
+    "Region both vector lanes run, each on its part; a loop over the lane's index.",
+    ("count",),
+    count=2,
+    mode=None,
 )
 scope: Final = RegionForm(
-    "scope", "Region of tasks; mode=pl.ScopeMode.MANUAL leaves their order to the author.", (), mode=ScopeMode.AUTO, name_hint=""
+    "scope",
+    "Region of tasks; mode=pl.ScopeMode.MANUAL leaves their order to the author.",
+    (),
+    mode=ScopeMode.AUTO,
+    name_hint="",
 )
 manual_scope: Final = RegionForm("manual_scope", "Region of tasks ordered by the author.", (), name_hint="")
 split: Final = RegionForm(
-    "split", "Optimization entry: how the two vector lanes divide the region's tiles.", ("mode",), mode=None, slot_num=None
+    "split",
+    "Optimization entry: how the two vector lanes divide the region's tiles.",
+    ("mode",),
+    mode=None,
+    slot_num=None,
 )
 cross_core_slot: Final = RegionForm(
     "cross_core_slot", "Optimization entry: slots of the automatic cross-core pipe.", (), slot_num=None
@@ -158,6 +180,7 @@ static_print: Final = Form("static_print", "Print while parsing.")
 static_assert: Final = Form("static_assert", "Check a compile-time condition while parsing.")
 func_attr: Final = Form("func_attr", "Attributes of the function: the first statement of its body.")
 dump_tag: Final = Form("dump_tag", "Mark a tensor for run-time dumps.")
+
 
 class _Optimizations:
     """`pl.optimizations`: the entries under their long names."""

@@ -3,10 +3,12 @@
 from . import (
     array,
     kinds,
+    system,
     tensor_compute,
     tensor_elementwise,
     tensor_index,
     tensor_memory,
+    tile_cross,
     tile_elementwise,
     tile_expand,
     tile_gather,

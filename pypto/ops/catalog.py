@@ -1,4 +1,4 @@
-"""Which operators are reachable as ``pl.<name>``, and how: by the first argument, or one operator under a shorter name."""
+"""Which operators are reachable as ``pl.<name>``: by the first argument, or one operator under a shorter name."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ GUARDS: Final = {
         "c_matrix_nz": ("Tile", "the layout is that of the Acc tile type"),
     },
     "matmul_acc": {"a_trans": ("Tile", _TRANSPOSE), "b_trans": ("Tile", _TRANSPOSE)},
+    "slice": {"clamp": ("Tile", "clamp=True is not supported for a Tile: its windows cannot be cut")},
     "rsqrt": {"high_precision": ("Tile", "pass a scratch tile instead, pl.tile.rsqrt(tile, tmp)")},
 }
 """Keywords one form cannot honour: the form, and what to write instead."""
 
 _TILE = (
     *("load", "store", "move", "extract", "create", "relu", "lrelu", "prelu", "sel", "sels", "cmps", "maximums"),
-    *("minimums", "addc", "subc", "addsc", "subsc", "matmul_bias", "gemv", "gemv_acc", "gemv_bias", "matmul_mx"),
-    *("matmul_mx_acc", "matmul_mx_bias", "tri", "gatherb", "mgather", "mscatter", "get_block_idx", "get_block_num"),
+    *("minimums", "addc", "subc", "addsc", "subsc", "matmul_bias", "gemv", "gemv_acc", "gemv_bias", "tri"),
+    *("gatherb", "mgather", "mscatter", "get_block_idx", "get_block_num"),
     *("get_subblock_idx", "fillpad_inplace", "tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv"),
-    *("aiv_shard", "aic_gather", "batch_matmul_acc"),
+    "batch_matmul_acc",
 )
 _TENSOR = (
     *("full", "assemble", "dim", "random", "gather", "gather_row", "scatter", "expand_clone", "create_l1"),
-    *("paged_gather", "gather_mask", "scatter_mask"),
+    "paged_gather",
 )
 _SYSTEM = (
     *("reserve_buffer", "import_peer_buffer", "aic_initialize_pipe", "aiv_initialize_pipe", "tfree_to_aic"),

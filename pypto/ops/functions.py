@@ -1,8 +1,8 @@
 """The Python functions of the operators, derived from their declarations.
 
-`tile`, `tensor`, `array` and `system` hold one `OpFunction` an operator, made on first use. `unified` holds the ``pl.*``
-operators, which choose between the tile, the tensor and the scalar form by their first argument, and `exported` every
-operator reachable as ``pl.<name>``.
+`tile`, `tensor`, `array`, `system` and `prefetch` hold one `OpFunction` an operator, made on first use. `unified` holds
+the ``pl.*`` operators, which choose between the tile, the tensor and the scalar form by their first argument, and
+`exported` every operator reachable as ``pl.<name>``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from ..ir.scalar import binary, build_scalar, cast_scalar, scalar_const
 from ..ir.span import Span
 from ..ir.types import ScalarType, TensorType, TileType
 from .catalog import ALIASES, GUARDS, PROMOTED, SCALARS, TILE_ONLY_UNIFIED, UNIFIED
+from .choices import CHOICES, SELECTED
 from .kinds import ROUND_MODES
 from .registry import _ATTR_KINDS, OpDecl, OpTypeError, Param, all_decls, build_call, get_decl, python_name, rebind
 
@@ -91,7 +93,8 @@ def _build(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: S
     if decl.notice is not None:
         text = decl.notice(rebind(made))
         if text is not None:
-            warnings.warn_explicit(f"{decl.name}: {text}", UserWarning, span.filename or "<kernel>", max(span.begin_line, 1))
+            where = (span.filename, span.begin_line) if span.is_valid() else ("<kernel>", 1)
+            warnings.warn_explicit(f"{decl.name}: {text}", UserWarning, *where)
     return made
 
 
@@ -137,15 +140,14 @@ class Unified(_Callable):
             return self._call(self.tile, "Tile", values, span)
         if isinstance(first, Expr) and isinstance(first.type, TensorType) and self.tensor is not None:
             return self._call(self.tensor, "Tensor", values, span)
-        if self.scalar is not None and all(_is_scalar(v) for v in values.values() if isinstance(v, (Expr, int, float))):
-            if _is_scalar(first):
-                return self._scalar(values, span)
+        if self.scalar is not None and _is_scalar(first) and not any(_is_shaped(v) for v in values.values()):
+            return self._scalar(values, span)
         raise self._no_form(first, values)
 
     def _no_form(self, first: Any, values: Mapping[str, Any]) -> OpTypeError:
         what = "operands" if len([p for p in self.params if not p.optional]) > 1 else "operand"
         got = first.type if isinstance(first, Expr) else f"{type(first).__name__} {first!r}"
-        swap = any(isinstance(v, Expr) and isinstance(v.type, (TileType, TensorType)) for v in values.values())
+        swap = any(_is_shaped(v) for v in values.values())
         hint = "\n  hint: put the tile or tensor first" if swap and _is_scalar(first) else ""
         return OpTypeError(f"pl.{self.__name__}: expected Tensor or Tile {what}, got {got}{hint}")
 
@@ -254,11 +256,15 @@ def _optional(param: Param, other: Param | None) -> Param:
     if param.optional or (other is not None and not other.optional):
         return param
     default = other.default if other is not None else None
-    return Param(param.name, param.kinds, param.effect, default, param.like, param.always)
+    return replace(param, default=default, stored=default)
 
 
 def _is_scalar(value: Any) -> bool:
     return isinstance(value, (int, float)) or (isinstance(value, Expr) and isinstance(value.type, ScalarType))
+
+
+def _is_shaped(value: Any) -> bool:
+    return isinstance(value, Expr) and isinstance(value.type, (TileType, TensorType))
 
 
 def scalar_call(cls: str, operands: Sequence[Any], span: Span) -> Expr:
@@ -303,6 +309,53 @@ class ScalarFunction(_Callable):
         return scalar_call(self.cls, operands, span)
 
 
+class Selected(_Callable):
+    """A function that is one of several operators, by which arguments it is given."""
+
+    __slots__ = ("__name__", "level", "choice")
+
+    def __init__(self, level: str, name: str) -> None:
+        self.__name__, self.level, self.choice = name, level, CHOICES[name]
+
+    @property
+    def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.choice.__doc__ or ""
+
+    def build(self, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Expr:
+        """The call of the operator the arguments select."""
+        name, values = self.choice(self.level, args, kwargs)
+        return _build(_existing(f"{self.level}.{name}"), (), values, span)
+
+
+def _existing(name: str) -> OpDecl:
+    decl = get_decl(name)
+    if decl is None:
+        raise OpTypeError(f"there is no operator {name!r}")
+    return decl
+
+
+class SelectedByLevel(_Callable):
+    """A `Selected` function that its first argument also takes to the tile or the tensor level."""
+
+    __slots__ = ("__name__",)
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    @property
+    def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return CHOICES[self.__name__].__doc__ or ""
+
+    def build(self, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Expr:
+        first = args[0] if args else next(iter(kwargs.values()), None)
+        if not _is_shaped(first):
+            raise OpTypeError(f"pl.{self.__name__}: expected Tensor or Tile operands, got {type(first).__name__}")
+        level = "tile" if isinstance(first.type, TileType) else "tensor"  # pyright: ignore
+        if level == "tensor" and kwargs.get("tmp") is not None:
+            raise OpTypeError(f"pl.{self.__name__}: Tensor inputs must not pass tmp: the compiler allocates it")
+        return Selected(level, self.__name__).build(args, kwargs, span)
+
+
 class Namespace(ModuleType):
     """The operators of one level as attributes."""
 
@@ -315,6 +368,7 @@ class Namespace(ModuleType):
     def __all__(self) -> list[str]:
         prefix = self._level + "."
         names = {python_name(d.name) for d in all_decls() if d.name.startswith(prefix)}
+        names |= {name for level, name in SELECTED if level == self._level}
         return sorted(names | set(self._aliases))
 
     def __dir__(self) -> list[str]:
@@ -326,6 +380,8 @@ class Namespace(ModuleType):
         target = self._aliases.get(name)
         if target is not None:
             made = getattr(self, target)
+        elif (self._level, name) in SELECTED:
+            made = Selected(self._level, name)
         else:
             decl = get_decl(f"{self._level}.{name}") or get_decl(f"{self._level}.{name.rstrip('_')}")
             if decl is None or python_name(decl.name) != name:
@@ -356,11 +412,12 @@ def function_of(name: str) -> OpFunction:
 def _unified() -> dict[str, _Callable]:
     made: dict[str, _Callable] = {}
     for name in (*UNIFIED, *TILE_ONLY_UNIFIED):
+        if name in CHOICES:
+            made[name] = SelectedByLevel(name)
+            continue
         short = name.rstrip("_")
         on_tile = get_decl(f"tile.{short}")
         on_tensor = get_decl(f"tensor.{short}") if name in UNIFIED else None
-        if on_tile is None and on_tensor is None:
-            continue
         made[name] = Unified(name, on_tile, on_tensor, SCALARS.get(name))
     for name in ("max", "min"):
         made[name] = ScalarFunction(name, name.capitalize())
@@ -368,4 +425,4 @@ def _unified() -> dict[str, _Callable]:
 
 
 unified: dict[str, _Callable] = _unified()
-exported: dict[str, _Callable] = unified | {name: function_of(op) for name, op in PROMOTED.items() if get_decl(op)}
+exported: dict[str, _Callable] = unified | {name: function_of(op) for name, op in PROMOTED.items()}

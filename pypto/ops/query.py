@@ -76,8 +76,9 @@ def _output_memory(decl: OpDecl) -> MemorySpace | str | None:
         return space if space is not None else "inherit_from_input" if decl.inherits else None
     if decl.by_name[space].effect is not None:
         return "inherit_from_input"
+    takes_tile = any("tile" in p.kinds for p in decl.args)
     default = decl.by_name[space].default
-    return default if isinstance(default, MemorySpace) else "deferred"
+    return default if takes_tile and isinstance(default, MemorySpace) else "deferred"
 
 
 def get_op_arg_effect(name: str, index: int, **kwargs: Any) -> ArgEffect:

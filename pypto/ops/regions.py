@@ -222,9 +222,8 @@ def _prefix(b: Bound, source: Sequence[Expr], valid: Sequence[Expr], shape: Sequ
     outer = next((i for i, d in enumerate(shape) if value(d) != 1), len(shape) - 1)
     inner = product(shape[outer + 1 :])
     rows = _rows(valid[axis], row, cells, inner)
-    if rows is not None and all(value(d) == 1 for d in shape[:outer]):
-        if not exceeds(rows, shape[outer]):
-            return [index_const(1)] * outer + [rows, *shape[outer + 1 :]]
+    if rows is not None and not exceeds(rows, shape[outer]):
+        return [index_const(1)] * outer + [rows, *shape[outer + 1 :]]
     if value(cells) is None:
         raise b.fail(
             f"cannot reshape {dims_text(source)} with valid region {dims_text(valid)} to {dims_text(shape)}: "

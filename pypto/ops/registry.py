@@ -76,6 +76,8 @@ class Param:
     """Whether the attribute is stored at its default too, and required of `build_ir_call`."""
     positional: bool = False
     """Whether the attribute is printed by position."""
+    stored: Any = MISSING
+    """The default as it is stored."""
 
     @property
     def is_attr(self) -> bool:
@@ -251,14 +253,11 @@ def _parse_param(op: str, text: str) -> Param:
         value = _default(default.strip())
     elif kinds.endswith("?"):
         value = None
+    names = tuple(kinds.rstrip("?!").split("|"))
+    convert = _ATTR_KINDS.get(names[0])
+    stored = value if convert is None or value is MISSING or value is None else convert(value)
     return Param(
-        name.strip(),
-        tuple(kinds.rstrip("?!").split("|")),
-        _EFFECTS.get(effect),
-        value,
-        like.strip() or None,
-        "!" in kinds,
-        effect == "pos",
+        name.strip(), names, _EFFECTS.get(effect), value, like.strip() or None, "!" in kinds, effect == "pos", stored
     )
 
 
@@ -353,6 +352,8 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
     literals: list[Param] = []
     for param in params:
         value = given.get(param.name, param.default)
+        if value is None:
+            value = param.default
         if value is MISSING:
             needed = sum(not p.optional for p in params)
             raise OpTypeError(
@@ -396,11 +397,9 @@ def _convert(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
             return None if _left_out(param, value) else value
         if _left_out(param, value):
             return None
-    elif value is None and param.default is None:
+    elif param.default is None and (value is None or value == [] or value == ()):
         return None
     elif isinstance(value, (list, tuple)) and "dims" in kinds:
-        if not value and param.default is None:
-            return None
         return make_dims(decl, param.name, value, span)
     elif isinstance(value, (bool, int, float)) and ("scalar" in kinds or (type(value) is int and "index" in kinds)):
         return scalar_const(value, None, span)
@@ -472,10 +471,10 @@ def scalar_operand(decl: OpDecl, name: str, value: Any, dtype: DataType | None, 
     Expressions keep the dtype they have. Raises OpError for an INDEX value that is not constant: no instruction
     takes one.
     """
-    if isinstance(value, ConstInt) and value.type.dtype is DataType.INDEX:
+    if isinstance(value, ConstInt) and value.dtype is DataType.INDEX:
         return scalar_const(value.value, dtype, value.span)
     if isinstance(value, Expr):
-        if value.type.dtype is DataType.INDEX:
+        if value.dtype is DataType.INDEX:
             raise OpError(
                 f"{decl.name} requires scalar dtype in the element dtypes, {name!r} is an index value"
                 f"\n  hint: convert it, pl.cast({name}, pl.{dtype.name if dtype else 'INT32'})"
@@ -575,7 +574,7 @@ def call_of(bound: Bound, result: Type) -> Call:
     if any(a is None for a in args):
         args = [MakeTuple(EMPTY, bound.span) if a is None else a for a in args]
     attrs = {p.name: values[p.name] for p in decl.attrs
-             if values[p.name] is not None and (p.always or values[p.name] != p.default)}  # fmt: skip
+             if values[p.name] is not None and (p.always or values[p.name] != p.stored)}  # fmt: skip
     return Call(decl.op, args, attrs, _in_space(decl, result), bound.span)
 
 
@@ -598,7 +597,7 @@ def call(name: str, *args: Any, span: Span = UNKNOWN_SPAN, **kwargs: Any) -> Cal
 def rebind(call: Call) -> Bound:
     """The arguments of an existing call by parameter name, None for those left out."""
     decl: OpDecl = call.op.decl
-    values: dict[str, Any] = {p.name: None if p.default is MISSING else p.default for p in decl.params}
+    values: dict[str, Any] = {p.name: None if p.stored is MISSING else p.stored for p in decl.params}
     for param, arg in zip(decl.args, call.args):
         values[param.name] = None if _left_out(param, arg) else arg
     values.update(call.kwargs)

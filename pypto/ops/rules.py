@@ -197,7 +197,7 @@ def static_shape(b: Bound, name: str) -> list[int]:
                 "allocate the largest size and narrow it with valid_shape",
             )
         if known <= 0:
-            raise b.fail(f"requires {name!r} to be positive: every extent must be positive, got {dims_text(b.dims(name))}")
+            raise b.fail(f"extents of {name!r} must be positive, got {dims_text(b.dims(name))}")
         values.append(known)
     if not values:
         raise b.fail(f"requires a non-empty {name!r}")

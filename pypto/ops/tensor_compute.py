@@ -30,7 +30,9 @@ from .tile_reduce import ARG_WHAT, WHAT, check_not_empty, reduced
 # Reductions.
 
 
-def _reduce(default_axis: int, dtype: DataType | None = None, dtypes: Sequence[DataType] = ()) -> Callable[[Bound], Type]:
+def _reduce(
+    default_axis: int, dtype: DataType | None = None, dtypes: Sequence[DataType] = ()
+) -> Callable[[Bound], Type]:
     def rule(b: Bound) -> Type:
         t = b.type("input")
         if dtypes:
@@ -46,7 +48,9 @@ def _reduce(default_axis: int, dtype: DataType | None = None, dtypes: Sequence[D
         if b["keep_dim"]:
             return tensor_type(reduced(t.shape, axis), element, reduced(valid, axis))
         shape = [d for i, d in enumerate(t.shape) if i != axis]
-        return tensor_type(shape, element, [d for i, d in enumerate(valid) if i != axis]) if shape else ScalarType(element)
+        if not shape:
+            return ScalarType(element)
+        return tensor_type(shape, element, [d for i, d in enumerate(valid) if i != axis])
 
     return rule
 
@@ -178,9 +182,11 @@ def _matrix(b: Bound, name: str, flag: str) -> tuple[list[Expr], Expr, Expr]:
         if b[flag]:
             raise b.fail(f"{flag} does not apply to a 1D {name}: a vector has nothing to exchange")
         one = index_const(1)
-        return [], *((one, t.shape[0]) if name == "lhs" else (t.shape[0], one))
+        return ([], one, t.shape[0]) if name == "lhs" else ([], t.shape[0], one)
     rows, columns = t.shape[-2:]
-    return list(t.shape[:-2]), *((columns, rows) if b[flag] else (rows, columns))
+    if b[flag]:
+        rows, columns = columns, rows
+    return list(t.shape[:-2]), rows, columns
 
 
 def _product_shape(b: Bound) -> tuple[list[Expr], Expr, Expr]:

@@ -280,9 +280,9 @@ def _transpose(b: Bound) -> Type:
     first, second = axis_of(b, "axis1", rank), axis_of(b, "axis2", rank)
     shape = swapped(source.shape, first, second)
     stride = swapped(strides_of(source), first, second)
-    layout = source.layout
-    if {first, second} == {rank - 1, rank - 2}:
-        layout = {_ND: _DN, _DN: _ND}.get(layout, layout)
+    layout: TensorLayout = source.layout
+    if {first, second} == {rank - 1, rank - 2} and layout in (_ND, _DN):
+        layout = _DN if layout is _ND else _ND
     asked = b.dims("valid_shape")
     if asked and len(asked) != rank:
         raise b.fail(f"requires a valid_shape rank of {rank}, got {dims_text(asked)}")
@@ -305,7 +305,7 @@ declare(
 def _view_rule(b: Bound) -> Type:
     source = b.type("input")
     check_no_mx(b, "input")
-    layout = b["layout"] or source.layout
+    layout: TensorLayout = b["layout"] or source.layout
     if layout is TensorLayout.NZ:
         raise b.fail("NZ layout is not allowed for a tensor view: tiles are laid out in NZ by pl.load")
     view = source.tensor_view or TensorView()

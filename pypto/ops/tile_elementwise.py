@@ -142,6 +142,8 @@ for _name, _scalar_name, _what, _rule, _scalar_rule in _ARITHMETIC:
         f"Element by element, {_what}, of two tiles of one shape and dtype; a scalar ``rhs`` is `{_scalar_name}`.",
         spaces=vec("lhs", "rhs"),
         scalar_form=f"tile.{_scalar_name}",
+        # The quotient is written before lhs is read again.
+        inplace_safe=_name != "fmod",
         pto=Pto(f"pto.t{_MNEMONICS.get(_name, _name)}", ("lhs", "rhs")),
         **_VECTOR,
     )
@@ -151,6 +153,7 @@ for _name, _scalar_name, _what, _rule, _scalar_rule in _ARITHMETIC:
         _scalar_rule,
         f"Element by element, {_what}, of a tile and a scalar; a literal takes the tile's dtype.",
         spaces=vec("lhs"),
+        inplace_safe=_name != "fmod",
         pto=Pto(f"pto.t{_MNEMONICS.get(_scalar_name, _scalar_name)}", ("lhs", "rhs")),
         **_VECTOR,
     )
@@ -302,6 +305,8 @@ for _name, _signature, _what, _rule in (
         _rule,
         _what,
         spaces=vec("tile"),
+        # The precise form reads its operand again after it has begun to write.
+        inplace_safe=_name != "recip",
         pto=Pto(f"pto.t{_name}", ("tile",), attrs={"precisionType": "high_precision"} if "attr" in _signature else {}),
         **_VECTOR,
     )
@@ -336,6 +341,7 @@ declare(
     _rsqrt,
     "1 / the square root of each element. A scratch tile ``tmp`` of the tile's shape selects the precise form.",
     spaces=vec("tile", "tmp"),
+    inplace_safe=False,
     pto=Pto("pto.trsqrt", ("tile", "tmp")),
     **_VECTOR,
 )
@@ -408,6 +414,7 @@ for _name, _what in (
         f"{_what} of two tiles, element by element" + (", using ``tmp`` as scratch." if _scratch else "."),
         spaces=vec("lhs", "rhs", *_extra),
         scalar_form=None if _scratch else f"tile.{_name}s",
+        inplace_safe=not _scratch,
         pto=Pto(f"pto.t{_name}", ("lhs", "rhs", *_extra)),
         **_VECTOR,
     )
@@ -417,6 +424,8 @@ for _name, _what in (
         _bits_scalar,
         f"{_what} of a tile and a scalar" + (", using ``tmp`` as scratch." if _scratch else "."),
         spaces=vec("lhs", *_extra),
+        # The library spreads the scalar over the destination first.
+        inplace_safe=_name not in ("and", "or", "xor"),
         pto=Pto(f"pto.t{_name}s", ("lhs", "rhs", *_extra)),
         **_VECTOR,
     )

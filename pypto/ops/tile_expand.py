@@ -84,7 +84,8 @@ def _check_column(b: Bound, row: object) -> None:
     packed = 32 // b.type("row_vec").dtype.get_byte()
     if width is not None and width not in (1, packed):
         raise b.fail(
-            f"requires row_vec [M, 1], got {shaped(row)}", "pl.col_expand_* takes a [1, N] vector; two full tiles need none"
+            f"requires row_vec [M, 1], got {shaped(row)}",
+            "pl.col_expand_* takes a [1, N] vector; two full tiles need none",
         )
 
 
@@ -99,7 +100,8 @@ def _col(b: Bound) -> Type:
         raise b.fail(f"requires col_vec [1, N] beside tile [M, N], got {shaped(main)} and {shaped(col)}")
     if value(col.shape[-2]) not in (1, None):
         raise b.fail(
-            f"requires col_vec [1, N], got {shaped(col)}", "pl.row_expand_* takes an [M, 1] vector; two full tiles need none"
+            f"requires col_vec [1, N], got {shaped(col)}",
+            "pl.row_expand_* takes an [M, 1] vector; two full tiles need none",
         )
     if not same(col.shape[-1], main.shape[-1]):
         raise b.fail(f"requires col_vec to have the tile's columns, got {shaped(main)} and {shaped(col)}")

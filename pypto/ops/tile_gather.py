@@ -99,7 +99,9 @@ def compacted(b: Bound, name: str) -> tuple[list[Expr], DataType]:
     t, stride = b.type(name), mask_pattern(b).stride
     last = value(t.shape[-1])
     if last is not None and last % stride:
-        raise b.fail(f"requires a last dimension divisible by {stride} for mask_pattern={b['mask_pattern']}, got {shaped(t)}")
+        raise b.fail(
+            f"requires a last dimension divisible by {stride} for mask_pattern={b['mask_pattern']}, got {shaped(t)}"
+        )
     dtype = b["output_dtype"] or t.dtype
     if dtype.bits != t.dtype.bits:
         raise b.fail(f"requires output_dtype of the same bit width as {t.dtype}, got {dtype}")
@@ -165,7 +167,12 @@ declare(
     core=Core.VECTOR,
     spaces=vec("src", "tmp"),
     inplace_safe=False,
-    pto=Pto("pto.tgather", ("src", "kvalue", "tmp"), attrs={"cmpMode": "cmp_mode", "offset": "offset"}, form="gather_compare"),
+    pto=Pto(
+        "pto.tgather",
+        ("src", "kvalue", "tmp"),
+        attrs={"cmpMode": "cmp_mode", "offset": "offset"},
+        form="gather_compare",
+    ),
 )
 
 _GATHERB = (*PAYLOADS, _D.BF16)
@@ -324,7 +331,12 @@ declare(
     inplace_safe=False,
     effects={"scratch": _mgather_effect},
     channel=WriteChannel.Dma,
-    pto=Pto("pto.mgather", ("mem", "idx", "scratch"), attrs={"coalesce": "coalesce", "gatherOob": "gather_oob"}, form="mgather"),
+    pto=Pto(
+        "pto.mgather",
+        ("mem", "idx", "scratch"),
+        attrs={"coalesce": "coalesce", "gatherOob": "gather_oob"},
+        form="mgather",
+    ),
 )
 
 

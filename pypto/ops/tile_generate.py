@@ -47,7 +47,7 @@ def check_sequence(b: Bound) -> None:
     if shape[-1] == 1:
         raise b.fail(f"requires an innermost dimension greater than 1, got {shape}")
     if any(d != 1 for d in shape[:-1]):
-        raise b.fail(f"leading dimensions must be 1, got {shape}: only one row is filled", "repeat it with pl.col_expand")
+        raise b.fail(f"leading dimensions must be 1, got {shape}: one row is filled", "repeat it with pl.col_expand")
     start = b.type("start").dtype
     if start is not dtype and start is not _D.INDEX:
         raise b.fail(f"requires start of dtype {dtype}, got {start}", f"pl.cast(start, pl.{dtype.name})")
@@ -210,7 +210,7 @@ def _sels(b: Bound) -> Type:
     check_rank(b, "tmp", 2)
     _check_mask(b)
     dtype = b.type("src").dtype
-    b.values["scalar"] = _selected_scalar(b, _SIGNED.get(dtype, dtype))
+    b.values["scalar"] = _selected_scalar(b, _SIGNED.get(dtype) or dtype)
     return fresh_like(b.type("src"), None, valid_of(b, "src"))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..dtypes import DataType
 from ..ir.enums import CompactMode, MemorySpace, PadValue, TileLayout
 from ..ir.expr import Expr, index_const
-from ..ir.types import TileType, TileView, Type, implicit_layout
+from ..ir.types import TileType, Type, dim_list, implicit_layout
 from .regions import read_region, reshape_region
 from .registry import Bound, Core, Pto, declare
 from .rules import (
@@ -60,7 +60,7 @@ def dropped_axes(b: Bound, shape: Sequence[Expr], region: Sequence[Expr]) -> lis
         if axis is None or not 0 <= axis < len(shape):
             raise b.fail(f"drop_dims axis {dim_text(item)} is out of range for {dims_text(shape)}")
         if value(shape[axis]) != 1:
-            raise b.fail(f"drop_dims may erase a static unit dimension only, dimension {axis} is {dim_text(shape[axis])}")
+            raise b.fail(f"drop_dims erases a static unit dimension only, dimension {axis} is {dim_text(shape[axis])}")
         if value(region[axis]) != 1:
             raise b.fail(
                 f"drop_dims cannot erase dimension {axis}: its valid extent {dim_text(region[axis])} is not provably 1"
@@ -222,8 +222,7 @@ def _set_validshape(b: Bound) -> Type:
         raise b.fail(f"requires a 2D tile, got {shaped(t)}")
     region = (b["valid_rows"], b["valid_cols"])
     check_valid_extents(b, region, t.shape, "tile")
-    view: TileView = t.get_effective_tile_view()
-    view = TileView(region, view.stride, view.start_offset, view.blayout, view.slayout, view.fractal, view.pad, view.compact)
+    view = t.get_effective_tile_view().replace(valid_shape=dim_list(region))
     return TileType(t.shape, t.dtype, None, view, t.memory_space)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..dtypes import DataType
 from ..ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
 from ..ir.expr import Expr, MakeTuple
-from ..ir.types import PtrType, ScalarType, TensorView, TileType, Type, implicit_layout
+from ..ir.types import PtrType, ScalarType, TensorView, TileType, Type, dim_list, implicit_layout
 from .regions import read_region, write_region
 from .registry import ArgEffect, Bound, Core, Pto, WriteChannel, declare, no_result
 from .rules import (
@@ -99,7 +99,8 @@ def _full(b: Bound) -> Type:
     dtype = b["dtype"]
     scalar = b.type("value").dtype
     if scalar.is_float() and not dtype.is_float():
-        raise b.fail(f"cannot fill {dtype} elements with a {scalar} value", f"pass an integer, or dtype=pl.{scalar.name}")
+        hint = f"pass an integer, or dtype=pl.{scalar.name}"
+        raise b.fail(f"cannot fill {dtype} elements with a {scalar} value", hint)
     return tile_type(b.dims("shape"), dtype, (), _MEMORY.Vec)
 
 
@@ -128,7 +129,7 @@ def _load(b: Bound) -> Type:
         raise b.fail(f"requires target_memory=pl.Mem.Mat for a tensor in layout {source.layout.name}")
     window, offsets = b.dims("shapes"), b.dims("offsets")
     if len(offsets) != len(window) and len(offsets) != len(source.shape):
-        raise b.fail(f"requires one offset for each dimension: offsets {dims_text(offsets)}, shapes {dims_text(window)}")
+        raise b.fail(f"requires one offset a dimension: offsets {dims_text(offsets)}, shapes {dims_text(window)}")
     static_shape(b, "shapes")
     requested = b.dims("valid_shape") or window
     region = read_region(
@@ -136,8 +137,9 @@ def _load(b: Bound) -> Type:
     )
     if not b.dims("valid_shape"):
         b.values["valid_shape"] = MakeTuple(window, b.span)
-    pad = source.tensor_view.pad if source.tensor_view is not None else PadValue.null
-    return tile_type(window, source.dtype, region, space, None, pad if len(window) == len(source.shape) else PadValue.null)
+    view = source.tensor_view
+    pad = view.pad if view is not None and len(window) == len(source.shape) else PadValue.null
+    return tile_type(window, source.dtype, region, space, None, pad)
 
 
 declare(
@@ -174,7 +176,7 @@ def _store(b: Bound) -> Type:
     if all(same(x, y) for x, y in zip(region, held)):
         return out
     view = out.tensor_view or TensorView()
-    return out.replace(tensor_view=view.replace(valid_shape=type(out.shape)(region))) if region else out
+    return out.replace(tensor_view=view.replace(valid_shape=dim_list(region)))
 
 
 declare(
@@ -291,7 +293,7 @@ def narrowed(t: TileType, region: Sequence[Expr]) -> TileType:
     """The tile ``t`` with another valid region, everything else as it is."""
     if all(same(x, y) for x, y in zip(region, t.valid_shape)):
         return t if t.memref is None else t.replace(memref=None)
-    view = t.get_effective_tile_view().replace(valid_shape=type(t.shape)(region))
+    view = t.get_effective_tile_view().replace(valid_shape=dim_list(region))
     return TileType(t.shape, t.dtype, None, view, t.memory_space)
 
 

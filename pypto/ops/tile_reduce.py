@@ -62,7 +62,8 @@ def _row(exact: bool, dtype: DataType | None = None, strict: bool = False) -> Ca
             check_dtype(b, "tile", INT_OR_FLOAT, "input")
             layout = layout_of(b.type("tile"))
             if layout[:2] != ND:
-                raise b.fail(f"requires an ND input layout (row_major, none_box), got {layout[0].name}, {layout[1].name}")
+                names = f"{layout[0].name}, {layout[1].name}"
+                raise b.fail(f"requires an ND input layout (row_major, none_box), got {names}")
         _check_scratch(b, exact)
         return _result(b, -1, dtype)
 

@@ -30,7 +30,7 @@ _SCATTER = (_D.INT8, _D.INT16, _D.INT32, _D.FP16, _D.FP32, _D.BF16)
 
 
 def check_scatter(b: Bound, dst: str, src: str, index: str) -> None:
-    """Raise OpError unless dtypes fit: one payload dtype, INT32 indices for 4-byte elements, INT16 for narrower ones."""
+    """Raise OpError unless dtypes fit: one payload dtype, indices INT32 for 4-byte elements, INT16 for narrower."""
     target, source, at = b.type(dst), b.type(src), b.type(index)
     if target.dtype not in _SCATTER:
         raise b.fail(f"requires {dst} dtype in {{{dtype_names(_SCATTER)}}}, got {target.dtype}")

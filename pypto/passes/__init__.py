@@ -38,9 +38,6 @@ _LAZY = {
     "run_verifier": "verifiers",
     "verify_properties": "verifiers",
     "verify_tensor_view_canonical": "verifiers.tensor_view",
-    "inline_functions": "inline_functions",
-    "unroll_loops": "unroll_loops",
-    "ctrl_flow_transform": "ctrl_flow_transform",
     **{factory: factory for factory in PIPELINE},
 }
 

@@ -8,7 +8,6 @@ that names the tiles in the way.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ..backend.target import Target
 from ..errors import CapacityError
@@ -18,7 +17,7 @@ from ..ir.program import Function, Program
 from ..ir.types import TileType, static_dims
 from .base import P, Pass
 from .context import MemoryPlanner, PassContext
-from .memory_lifetimes import Lifetimes
+from .memory_lifetimes import Lifetimes, RangeSet
 from .memory_model import Allocation, Relocation, allocations, index_add, offset_const, on_chip
 
 DEFAULT_ALIGNMENT = 32
@@ -26,7 +25,10 @@ _LISTED = 8
 
 
 def allocate_memory_addr() -> Pass:
-    """The pass; see the module. Raises CapacityError when a memory is too small. PTOAS planning memory, it does nothing."""
+    """The pass; see the module. It does nothing when PTOAS plans memory.
+
+    Raises CapacityError when a memory of the target is too small.
+    """
     return Pass(
         "AllocateMemoryAddr",
         _run,
@@ -76,13 +78,6 @@ def align(address: int, space: MemorySpace, target: Target) -> int:
     return -(-address // unit) * unit
 
 
-class _Tiles(NamedTuple):
-    """What lies in one allocation: its largest tile, for people."""
-
-    var: Var
-    size: int
-
-
 def _origins(function: Function) -> dict[Var, int]:
     """Where each allocation starts now: 0, or, when the pass has run before, its address."""
     origins: dict[Var, int] = {}
@@ -117,36 +112,73 @@ def _shifted(memref: MemRef, shifts: dict[Var, int]) -> MemRef:
 def _overflow(
     function: Function, target: Target, space: MemorySpace, needed: int, known: dict[Var, Allocation]
 ) -> CapacityError:
-    lifetimes = Lifetimes(function)
-    tiles: dict[Var, _Tiles] = {}
-    for var in lifetimes.order:
-        memref = on_chip(var.type)
-        if memref is not None and memref.base in known and known[memref.base].space is space:
-            held = tiles.get(memref.base)
-            if held is None or memref.size > held.size:
-                tiles[memref.base] = _Tiles(var, memref.size)
-    ordered = sorted(tiles.values(), key=lambda t: -t.size)
-    listed = [f"{_describe(t.var)}, {t.size} bytes, {t.var.span}" for t in ordered[:_LISTED]]
-    if len(ordered) > _LISTED:
-        listed.append(f"and {len(ordered) - _LISTED} more")
     capacity = target.capacity(space)
+    tiles, at_once = _in_the_way(function, space, known)
+    listed = [_describe(t) for t in tiles[:_LISTED]]
+    if len(tiles) > _LISTED:
+        listed.append(f"and {len(tiles) - _LISTED} more")
+    when = "needed at once" if at_once else "that do not share a buffer"
     return CapacityError(
         f"{space.name} buffer usage ({needed} bytes) exceeds platform limit ({capacity} bytes) of {target.name} "
         f"in function '{function.name}'",
-        ordered[0].var.span if ordered else function.span,
-        _hint(ordered, capacity, space),
-        f"tiles in {space.name}: " + "; ".join(listed),
+        tiles[0].span if tiles else function.span,
+        _hint(tiles, capacity, space),
+        "".join([f"tiles in {space.name} {when}:", *(f"\n      {line}" for line in listed)]),
     )
 
 
+def _in_the_way(function: Function, space: MemorySpace, known: dict[Var, Allocation]) -> tuple[list[Var], bool]:
+    """The tiles to blame, largest first: those needed when most bytes are, or, if these would fit, one per buffer."""
+    lifetimes = Lifetimes(function)
+    inside: list[tuple[Var, int, RangeSet]] = []
+    for var in lifetimes.order:
+        memref = on_chip(var.type)
+        if memref is not None and memref.base in known and known[memref.base].space is space:
+            inside.append((var, memref.size, lifetimes.of(var)))
+    peak = _peak(inside)
+    crowded: dict[Var, tuple[Var, int]] = {}
+    largest: dict[Var, tuple[Var, int]] = {}
+    for var, size, ranges in inside:
+        base = _base(var)
+        for chosen, wanted in ((crowded, ranges.meets(peak)), (largest, True)):
+            if wanted and size > chosen.get(base, (var, 0))[1]:
+                chosen[base] = (var, size)
+    held = sum(known[base].size for base in crowded)
+    at_once = held == sum(known[base].size for base in largest)
+    blamed = crowded if at_once else largest
+    return [var for var, _ in sorted(blamed.values(), key=lambda item: -item[1])], at_once
+
+
+def _base(var: Var) -> Var:
+    memref = on_chip(var.type)
+    assert memref is not None
+    return memref.base
+
+
+def _peak(inside: list[tuple[Var, int, RangeSet]]) -> RangeSet:
+    """The instant at which the most bytes are needed."""
+    changes: dict[int, int] = {}
+    for _, size, ranges in inside:
+        for start, end in ranges:
+            changes[start] = changes.get(start, 0) + size
+            changes[end] = changes.get(end, 0) - size
+    best, most, now = 0, -1, 0
+    for instant in sorted(changes):
+        now += changes[instant]
+        if now > most:
+            best, most = instant, now
+    return RangeSet([(best, best + 1)])
+
+
 def _describe(var: Var) -> str:
-    type = var.type
-    assert isinstance(type, TileType)
-    dims = static_dims(type.shape) or ()
-    return f"'{var.name_hint}' [{', '.join(map(str, dims))}] {type.dtype}"
+    type, memref = var.type, on_chip(var.type)
+    assert isinstance(type, TileType) and memref is not None
+    dims = ", ".join(map(str, static_dims(type.shape) or ()))
+    return f"{memref.size} bytes: '{var.name_hint}' [{dims}] {type.dtype}, {var.span}"
 
 
-def _hint(tiles: list[_Tiles], capacity: int, space: MemorySpace) -> str:
-    if tiles and tiles[0].size > capacity:
-        return f"this tile alone is larger than {space.name}: load and compute it in smaller blocks, in a loop"
-    return "use smaller tiles, or split the computation so that fewer of them are needed at the same time"
+def _hint(tiles: list[Var], capacity: int, space: MemorySpace) -> str:
+    memref = on_chip(tiles[0].type) if tiles else None
+    if memref is not None and memref.size > capacity:
+        return f"'{tiles[0].name_hint}' alone is larger than {space.name}: load and compute it block by block, in a loop"
+    return "use smaller tiles, or split the loop so that fewer tiles are needed at the same time"

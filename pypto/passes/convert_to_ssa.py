@@ -74,6 +74,16 @@ class _Reads(Visitor):
         self.found.add(op)
 
 
+class _Extents(_Reads):
+    """Variables the extents of types mention."""
+
+    def define(self, var: Any) -> None:
+        self.visit(var)
+
+    def visit_type(self, type: Type) -> None:
+        type._visit_children(self)
+
+
 def _reads(*exprs: IRNode) -> frozenset[Var]:
     collect = _Reads()
     for expr in exprs:
@@ -279,15 +289,8 @@ class _Converter(Rewriter):
 
     def _is_stale(self, type: Type) -> bool:
         """Whether a type mentions a variable of several versions: which one is meant, only the operands know."""
-        mentioned = _Reads()
-
-        class Enter:
-            def visit(self, op: IRNode) -> None:
-                mentioned.visit(op) if isinstance(op, Expr) else op._visit_children(self)
-
-            define = visit_type = visit
-
-        type._visit_children(Enter())
+        mentioned = _Extents()
+        type._visit_children(mentioned)
         return any(self._defined[v] > 1 for v in mentioned.found)
 
     # Statements

@@ -79,9 +79,9 @@ def _always_leaves(stmts: Sequence[Stmt]) -> bool:
     for stmt in stmts:
         if isinstance(stmt, (BreakStmt, ContinueStmt)):
             return True
-        if isinstance(stmt, IfStmt) and stmt.else_body is not None:
-            if _always_leaves(flatten_to_stmts(stmt.then_body)) and _always_leaves(flatten_to_stmts(stmt.else_body)):
-                return True
+        bodies = (stmt.then_body, stmt.else_body) if isinstance(stmt, IfStmt) else ()
+        if bodies and all(_always_leaves(flatten_to_stmts(body)) for body in bodies):
+            return True
     return False
 
 

@@ -13,6 +13,11 @@ from ..ir.visitor import Rewriter
 from ..ops import registry
 
 
+def kind_of(value: Expr) -> Any:
+    """The type of a tensor or tile: it has a shape, a dtype and a memory, which `Type` does not promise."""
+    return value.type
+
+
 def build(name: str, *args: Any, span: Span, **kwargs: Any) -> Call:
     """A call of operator ``name``. What its type rule refuses becomes a KernelValueError at ``span``."""
     try:

@@ -12,7 +12,7 @@ from ..errors import user_error
 from ..ir.expr import Call, Expr, Submit, Var
 from ..ir.program import Function
 from ..ir.stmt import AssignStmt, Stmt, WhileStmt
-from ..ir.visitor import Visitor
+from ..ir.visitor import walk
 from .base import P, Pass, function_pass
 from .hoisting import Hoister
 
@@ -49,16 +49,12 @@ class _Flattener(Hoister):
     def hoisted_from_condition(self, loop: WhileStmt, hoisted: list[Stmt]) -> None:
         """A call moved out of a condition is evaluated once, so nothing it reads may change in the loop."""
         carried = set(loop.iter_args)
-
-        class Find(Visitor):
-            def visit_var(self, op: Var) -> None:
-                if op in carried:
+        for stmt in hoisted:
+            for node in walk(stmt):
+                if isinstance(node, Var) and node in carried:
                     raise user_error(
                         NotImplementedError,
-                        f"the loop's condition calls an operation on '{op.name_hint}', which the loop changes",
-                        hoisted[0].span,
+                        f"the loop's condition calls an operation on '{node.name_hint}', which the loop changes",
+                        stmt.span,
                         "compute the condition into a variable before the loop and again at the end of its body",
                     )
-
-        for stmt in hoisted:
-            Find().visit(stmt)

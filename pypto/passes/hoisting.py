@@ -19,7 +19,7 @@ from ..ir.stmt import (
     YieldStmt,
     seq,
 )
-from ..ir.visitor import Rewriter
+from ..ir.visitor import Rewriter, splice
 
 
 class Hoister(Rewriter):
@@ -52,7 +52,7 @@ class Hoister(Rewriter):
         outer, self.pending = self.pending, []
         made = self.rewrite(body)
         self.pending = outer
-        return seq(made, body.span) if isinstance(made, list) else made
+        return made if isinstance(made, Stmt) else seq(splice([made]), body.span)
 
     def visit_assign_stmt(self, op: AssignStmt) -> Any:
         return self.after_pending(op.replace(value=self.whole(op.value), var=self.define(op.var)))

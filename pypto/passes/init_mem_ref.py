@@ -27,9 +27,11 @@ from .base import P, Pass
 from .context import PassContext
 from .memory_model import (
     Allocation,
+    Steps,
     allocations,
     index_add,
     offset_const,
+    steps_of,
     tensor_bytes,
     tile_bytes,
     value_at,
@@ -78,6 +80,7 @@ class _Placer(Rewriter):
         super().__init__()
         self._target = target
         self._count = 0
+        self._steps: dict[Var, Steps] = {}
         self.allocations = allocations(function.body)
         self._declared = _Declarations(function, target)
 
@@ -155,25 +158,33 @@ class _Placer(Rewriter):
         if not isinstance(source.type, TileType):
             return self._own(var)
         self._declared.refuse_view(var)
-        if decl is None or decl.inherits is None or source.type.memref is None:
-            return _shared(var, source.type)
-        return _moved(var, self._view(source.type.memref, source.type, var, decl, value))
+        made = _shared(var, source.type)
+        steps = self._steps_of(source)
+        if decl is not None and decl.inherits is not None and source.type.memref is not None:
+            place = view_place(source.type, steps, var.type, value) if steps is not None else None  # pyright: ignore
+            if place is None:
+                return made
+            whole = source.type.memref
+            offset = index_add(whole.byte_offset, place.offset)
+            made = _moved(var, MemRef(whole.base, offset, place.span, span=var.span))
+        if steps is not None:
+            self._steps[made] = steps
+        return made
+
+    def _steps_of(self, var: Var) -> Steps | None:
+        """How the tile is laid out: a window, and what is written in place of one, as the tile it is a window of."""
+        known = self._steps.get(var)
+        return steps_of(var.type, self._target) if known is None else known  # pyright: ignore[reportArgumentType]
 
     def _merged(self, var: Any, source: Any) -> Any:
-        """A loop or branch variable where one of its values lies, unless that is inside another tile."""
-        memref = getattr(source, "memref", None)
+        """A loop or branch variable where one of its values lies, unless that is a window of another tile."""
         if _placed(var.type):
             return var
-        if isinstance(source, TileType) and memref is not None and getattr(memref.byte_offset, "value", None) != 0:
-            return self._own(var)
+        if isinstance(source, TileType) and source.memref is not None:
+            at_start = getattr(source.memref.byte_offset, "value", None) == 0
+            if not at_start or source.memref.size != tile_bytes(source, self._target):
+                return self._own(var)
         return _shared(var, source)
-
-    def _view(self, whole: MemRef, source: TileType, var: Var, decl: OpDecl, made: Any) -> MemRef:
-        place = view_place(source, var.type, decl, made, self._target)  # pyright: ignore[reportArgumentType]
-        if place is None:
-            return whole
-        offset = index_add(whole.byte_offset, place.offset)
-        return MemRef(whole.base, offset, place.span, span=var.span)
 
     def _tensor(self, var: Var, value: Expr) -> Var:
         source, _ = _source(value)

@@ -17,7 +17,7 @@ from ..ir.node import NodeList
 from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt, EvalStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt, flatten_to_stmts, seq
 from ..ir.types import ShapedType
-from ..ir.visitor import Rewriter, Visitor
+from ..ir.visitor import Rewriter, Visitor, walk
 from .base import P, Pass, program_pass
 from .hoisting import Hoister
 from .outlining import written_arg
@@ -135,11 +135,9 @@ def _body_and_results(function: Function) -> tuple[list[Stmt], Sequence[Expr]]:
         return stmts, ()
     values = stmts.pop().value  # pyright: ignore[reportAttributeAccessIssue]
     made = stmts[-1] if stmts else None
-    tupled = isinstance(made, AssignStmt) and isinstance(made.value, MakeTuple)
-    if tupled and len(values) == 1 and made.var is values[0]:
-        stmts.pop()
-        values = made.value.elements
-    return stmts, values
+    if len(values) != 1 or not isinstance(made, AssignStmt) or made.var is not values[0]:
+        return stmts, values
+    return (stmts[:-1], made.value.elements) if isinstance(made.value, MakeTuple) else (stmts, values)
 
 
 def _without_tuples(stmts: list[Stmt]) -> list[Stmt]:
@@ -162,16 +160,7 @@ def _without_tuples(stmts: list[Stmt]) -> list[Stmt]:
 
 
 def _uses(stmts: list[Stmt], var: Var) -> bool:
-    found = []
-
-    class Find(Visitor):
-        def visit_var(self, op: Var) -> None:
-            if op is var:
-                found.append(op)
-
-    for stmt in stmts:
-        Find().visit(stmt)
-    return bool(found)
+    return any(node is var for stmt in stmts for node in walk(stmt))
 
 
 def _with_args(rewriter: Rewriter, call: Call) -> Call:
@@ -179,15 +168,13 @@ def _with_args(rewriter: Rewriter, call: Call) -> Call:
 
 
 def _check_no_return(stmts: list[Stmt], function: Function) -> None:
-    class Find(Visitor):
-        def visit_return_stmt(self, op: ReturnStmt) -> None:
-            raise user_error(
-                NotImplementedError, f"inline function '{function.name}' returns before its end", op.span,
-                "an inline function has one return, its last statement",
-            )  # fmt: skip
-
     for stmt in stmts:
-        Find().visit(stmt)
+        for node in walk(stmt):
+            if isinstance(node, ReturnStmt):
+                raise user_error(
+                    NotImplementedError, f"inline function '{function.name}' returns before its end", node.span,
+                    "an inline function has one return, its last statement",
+                )  # fmt: skip
 
 
 class _Copy(Rewriter):
@@ -200,10 +187,10 @@ class _Copy(Rewriter):
 
     def bind(self, function: Function, call: Call) -> None:
         """Map parameters and the dynamic extents of their types to what the call passes."""
-        assigned, rebound = _assigned(function)
+        found = _Assigned(function.body)
         for (param, direction), arg in zip(function.directed_params(), call.args):
-            own = param in rebound and direction is ParamDirection.In
-            if own or (param in assigned and not isinstance(arg, Var)):
+            own = param in found.rebound and direction is ParamDirection.In
+            if own or (param in found.assigned and not isinstance(arg, Var)):
                 local = Var(param.name_hint + self._suffix, arg.type, param.span)
                 self.prologue.append(AssignStmt(local, arg, call.span))
                 self.vars[param] = local
@@ -229,22 +216,21 @@ class _Copy(Rewriter):
         return made
 
 
-def _assigned(function: Function) -> tuple[set[Var], set[Var]]:
+class _Assigned(Visitor):
     """Variables a body assigns, and those it assigns something else than themselves with a part overwritten."""
-    assigned: set[Var] = set()
-    rebound: set[Var] = set()
 
-    class Collect(Visitor):
-        def define(self, var: Any) -> None:
-            super().define(var)
-            assigned.add(var)
-            rebound.add(var)
+    def __init__(self, body: Stmt) -> None:
+        self.assigned: set[Var] = set()
+        self.rebound: set[Var] = set()
+        self.visit(body)
 
-        def visit_assign_stmt(self, op: AssignStmt) -> None:
-            assigned.add(op.var)
-            index = written_arg(op.value)
-            if index is None or op.value.args[index] is not op.var:  # pyright: ignore[reportAttributeAccessIssue]
-                rebound.add(op.var)
+    def define(self, var: Any) -> None:
+        super().define(var)
+        self.assigned.add(var)
+        self.rebound.add(var)
 
-    Collect().visit(function.body)
-    return assigned, rebound
+    def visit_assign_stmt(self, op: AssignStmt) -> None:
+        self.assigned.add(op.var)
+        index = written_arg(op.value)
+        if index is None or op.value.args[index] is not op.var:  # pyright: ignore[reportAttributeAccessIssue]
+            self.rebound.add(op.var)

@@ -24,7 +24,7 @@ from ..ops.registry import call, decl_of
 from .base import P, Pass
 from .context import PassContext
 from .memory_lifetimes import STEP, Lifetimes, RangeSet
-from .memory_model import Allocation, allocations, on_chip, value_at, with_allocations, with_memref, yielded
+from .memory_model import Allocation, allocations, on_chip, tile_bytes, value_at, with_allocations, with_memref, yielded
 
 _NEEDS = {P.SplitIncoreOrch, P.IncoreTileOps, P.HasMemRefs, P.TileOps2D, P.NormalizedStmtStructure}
 _NAMES = {MemorySpace.Acc: "L0C accumulator"}
@@ -168,14 +168,27 @@ class _Plan:
         """Put ``a`` and ``b`` in one buffer, if their values may share one."""
         x, y = self._classes[a], self._classes[b]
         if x is y:
-            return _same_offset(a, b)
-        if not _same_offset(a, b) or (x.pinned and y.pinned and x.pinned is not y.pinned) or x.ranges.meets(y.ranges):
+            return self._same_place(a, b)
+        apart = x.pinned is not None and y.pinned is not None and x.pinned is not y.pinned
+        if apart or not self._same_place(a, b) or x.ranges.meets(y.ranges):
             return False
         if len(x.members) < len(y.members):
             x, y = y, x
         x.ranges.add(y.ranges)
         self._merge(x, y, x.ranges)
         return True
+
+    def _same_place(self, a: Var, b: Var) -> bool:
+        """Whether both tiles fill the same bytes of their buffers: a window with gaps only those of itself."""
+        x, y = on_chip(a.type), on_chip(b.type)
+        if x is None or y is None or x.size != y.size:
+            return False
+        if x.byte_offset is y.byte_offset and x.base is y.base:
+            return True
+        start = getattr(x.byte_offset, "value", None)
+        if start is None or start != getattr(y.byte_offset, "value", None):
+            return False
+        return all(m.size == tile_bytes(v.type, self._target) for v, m in ((a, x), (b, y)))  # pyright: ignore
 
     def _require(self, a: Var, b: Var) -> None:
         if not self._join(a, b):
@@ -317,16 +330,6 @@ class _Plan:
         offset = getattr(memref.byte_offset, "value", 0)
         size = known.size if known.pinned else max(known.size, offset + memref.size)
         wanted[base] = known._replace(size=size)
-
-
-def _same_offset(a: Var, b: Var) -> bool:
-    x, y = on_chip(a.type), on_chip(b.type)
-    if x is None or y is None:
-        return False
-    if x.byte_offset is y.byte_offset:
-        return True
-    known = getattr(x.byte_offset, "value", None)
-    return known is not None and known == getattr(y.byte_offset, "value", None)
 
 
 def _cannot_copy(source: Var, space: MemorySpace, stmt: Stmt) -> UnsupportedError:

@@ -111,31 +111,49 @@ def tensor_bytes(type: TensorType) -> int:
     return type.dtype.storage_bytes(count)
 
 
-class _Place(NamedTuple):
+class Steps(NamedTuple):
+    """How a buffer's elements stand: elements between neighbouring units of each dimension, and the units.
+
+    A unit is one element, or, of boxed layouts, a box's extent in that dimension.
+    """
+
+    steps: tuple[int, ...]
+    units: tuple[int, ...]
+
+
+class Place(NamedTuple):
+    """Where a view lies in the buffer it is a view of: byte offset, and bytes from its first element to its last."""
+
     offset: Expr
     span: int
 
 
-def view_place(source: ShapedType, view: ShapedType, decl: OpDecl, made: Call, target: Target) -> _Place | None:
-    """Byte offset of a view in the buffer it is a view of, and the bytes from its first element to its last.
+def view_place(source: TileType, steps: Steps, view: ShapedType, made: Call) -> Place | None:
+    """Where a window of ``source`` lies; None for a view that is no window, but the whole buffer.
 
-    None when the view is the whole buffer. Raises KernelValueError for a view of 4-bit elements that starts inside
-    a byte.
+    Raises KernelValueError for a view of 4-bit elements that starts inside a byte.
     """
+    decl: OpDecl = made.op.decl
     name = next((n for n in ("offset", "offsets") if n in decl.by_name), None)
     offsets = rebind(made).dims(name) if name is not None else ()
-    dims, window = static_dims(source.shape), static_dims(view.shape)
-    if not offsets or dims is None or window is None or len(dims) != len(window) or not isinstance(source, TileType):
+    window = static_dims(view.shape)
+    if not offsets or window is None or not len(offsets) == len(window) == len(steps.steps):
         return None
-    steps, units = _strides(source, dims, target)
     start: Expr = offset_const(0)
-    last = 0
-    for offset, extent, step, unit in zip(offsets, window, steps, units):
+    for offset, step, unit in zip(offsets, steps.steps, steps.units):
         position = offset if unit == 1 else _floor_div(offset, unit)
         start = index_add(start, index_mul(position, offset_const(step)))
-        last += (-(-extent // unit) - 1) * step
-    span = last + units[-1] * (units[-2] if len(units) > 1 else 1)
-    return _Place(_to_bytes(start, source.dtype, made), source.dtype.storage_bytes(span))
+    span = _span(window, steps)
+    return Place(_to_bytes(start, source.dtype, made), source.dtype.storage_bytes(span))
+
+
+def _span(window: tuple[int, ...], steps: Steps) -> int:
+    span = 1
+    for unit in steps.units:
+        span *= unit
+    for extent, step, unit in zip(window, steps.steps, steps.units):
+        span += (-(-extent // unit) - 1) * step
+    return span
 
 
 def _floor_div(value: Expr, by: int) -> Expr:
@@ -143,15 +161,17 @@ def _floor_div(value: Expr, by: int) -> Expr:
     return offset_const(known // by) if known is not None else binary(E.FloorDiv, value, offset_const(by))
 
 
-def _strides(tile: TileType, dims: tuple[int, ...], target: Target) -> tuple[list[int], list[int]]:
-    """For each dimension the elements between neighbouring units, and the extent of a unit: 1, or a box's."""
+def steps_of(tile: TileType, target: Target) -> Steps | None:
+    """How a whole buffer of this type is laid out; None when its shape is not constant."""
+    dims = static_dims(tile.shape)
+    if dims is None:
+        return None
     view = tile.get_effective_tile_view()
-    boxed = len(dims) >= 2 and view.slayout is not TileLayout.none_box
-    box = box_of(view, tile.dtype, None, target) if boxed else (1, 1)
-    padding = box_of(view, tile.dtype, tile.memory_space, target) if boxed else (1, 1)
-    units = [1] * max(len(dims) - 2, 0) + list(box[-len(dims) :])
+    box = box_of(view, tile.dtype, None, target) if len(dims) >= 2 else (1, 1)
+    padding = box_of(view, tile.dtype, tile.memory_space, target) if len(dims) >= 2 else (1, 1)
+    units = (*[1] * max(len(dims) - 2, 0), *box[-len(dims) :]) if dims else ()
     extents = list(dims)
-    if boxed:
+    if len(dims) >= 2:
         extents[-2:] = [_up(dims[-2], padding[0]), _up(dims[-1], padding[1])]
     order = list(range(len(dims)))
     if view.blayout is TileLayout.col_major and len(dims) >= 2:
@@ -160,7 +180,7 @@ def _strides(tile: TileType, dims: tuple[int, ...], target: Target) -> tuple[lis
     for axis in reversed(order):
         steps[axis] = step
         step *= -(-extents[axis] // units[axis])
-    return steps, units
+    return Steps(tuple(steps), units)
 
 
 def _to_bytes(elements: Expr, dtype: DataType, made: Call) -> Expr:

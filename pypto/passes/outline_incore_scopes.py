@@ -20,15 +20,18 @@ from ..ir.stmt import (
     EvalStmt,
     InCoreScopeStmt,
     ReturnStmt,
+    ScopeStmt,
     SplitAivScopeStmt,
     Stmt,
+    flatten_to_stmts,
     seq,
 )
 from ..ir.types import ScalarType, TensorType, TupleType, Type, UnknownType
 from ..ir.visitor import Rewriter, Visitor
 from .base import P, Pass, program_pass
 from .convert_to_ssa import restore_ssa
-from .outlining import BindStores, Buffers, Uses
+from .hoisting import Hoister
+from .outlining import BindStores, Buffers, Uses, holds_call
 
 
 def outline_incore_scopes() -> Pass:
@@ -87,7 +90,7 @@ class _BindInRegions(Rewriter):
         return op.replace(body=BindStores().rewrite(op.body))
 
 
-class _FoldExtents(Rewriter):
+class _FoldExtents(Hoister):
     """Replaces reads of a parameter's dynamic extent by the symbol of the signature."""
 
     def __init__(self, function: Function) -> None:
@@ -110,7 +113,7 @@ class _FoldExtents(Rewriter):
         return made
 
 
-class _Outliner(Rewriter):
+class _Outliner(Hoister):
     """Outlines the regions of one function."""
 
     def __init__(self, program: Program, function: Function, names: set[str]) -> None:
@@ -127,19 +130,13 @@ class _Outliner(Rewriter):
     def run(self) -> Function:
         function = self._function
         self._find_task_ids(function)
-        return function.replace(body=seq([self.rewrite(function.body)], function.body.span))
+        return self.rewrite(function)
 
     def _find_task_ids(self, function: Function) -> None:
         """Task ids that regions bind: the parser's placeholder definitions go."""
-        ids = self._placeholders
-
-        class Find(Visitor):
-            def visit_in_core_scope_stmt(self, op: InCoreScopeStmt) -> None:
-                if op.attrs and "task_id_var" in op.attrs:
-                    ids.add(op.attrs["task_id_var"])
-                self.generic(op)
-
-        Find().visit(function.body)
+        for region in _Find(function.body, InCoreScopeStmt).found:
+            if region.attrs and "task_id_var" in region.attrs:
+                self._placeholders.add(region.attrs["task_id_var"])
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt | None:
         return None if op.var in self._placeholders else op
@@ -152,10 +149,12 @@ class _Outliner(Rewriter):
         inner = Uses(op.body)
         captured = list(inner.free)
         results = [v for v in inner.defined if self._uses.count[v] > inner.count[v]]
+        shared = _shared_scalars(op.body, captured, results)
+        results = [v for v in results if v not in shared]
         gvar = GlobalVar(self._name(op))
         buffers = Buffers(op.body, captured, self._program)
         self.made[gvar] = _region_function(gvar.name, op, captured, results, buffers)
-        return self._launch(op, gvar, captured, results)
+        return [*shared.values(), *self._launch(op, gvar, captured, results)]
 
     def _name(self, op: InCoreScopeStmt) -> str:
         number = self._counter
@@ -197,6 +196,45 @@ class _Outliner(Rewriter):
         whole = Var("ret", call.type, op.span)
         parts = [AssignStmt(v, TupleGetItemExpr(whole, i, op.span), op.span) for i, v in enumerate(targets)]
         return [AssignStmt(whole, call, op.span, op.leading_comments), *parts]
+
+
+def _shared_scalars(body: Stmt, captured: list[Var], results: list[Var]) -> dict[Var, AssignStmt]:
+    """Scalars computed from captured ones alone, that are read after the region: the caller computes them too.
+
+    A task hands back tensors, not scalars.
+    """
+    known = set(captured)
+    computed: dict[Var, AssignStmt] = {}
+    for stmt in flatten_to_stmts(body):
+        if isinstance(stmt, AssignStmt) and isinstance(stmt.var.type, ScalarType):
+            value = Uses(stmt.value)
+            if known.issuperset(value.free) and not holds_call(stmt.value):
+                known.add(stmt.var)
+                computed[stmt.var] = stmt
+    wanted = {v for v in results if v in computed}
+    for var in reversed(computed):
+        if var in wanted:
+            wanted.update(v for v in Uses(computed[var].value).free if v in computed)
+    return {v: stmt for v, stmt in computed.items() if v in wanted}
+
+
+class _Find(Visitor):
+    """The regions of one kind below a statement."""
+
+    def __init__(self, body: Stmt, kind: type[ScopeStmt]) -> None:
+        self.found: list[Any] = []
+        self._kind = kind
+        self.visit(body)
+
+    def visit_scope_stmt(self, op: ScopeStmt) -> None:
+        if isinstance(op, self._kind):
+            self.found.append(op)
+        self.generic(op)
+
+    def visit_assign_stmt(self, op: Stmt) -> None:
+        """Holds no regions."""
+
+    visit_eval_stmt = visit_assign_stmt
 
 
 def _result_type(types: list[Type]) -> Type:
@@ -249,14 +287,7 @@ def _region_function(
 
 def _function_attrs(op: InCoreScopeStmt) -> dict[str, Any]:
     attrs: dict[str, Any] = {}
-    modes: list[SplitMode] = []
-
-    class Find(Visitor):
-        def visit_split_aiv_scope_stmt(self, op: SplitAivScopeStmt) -> None:
-            modes.append(op.split)
-            self.generic(op)
-
-    Find().visit(op.body)
+    modes = [region.split for region in _Find(op.body, SplitAivScopeStmt).found]
     split = op.split if op.split is not SplitMode.NONE else None
     if modes and split is not None:
         raise user_error(

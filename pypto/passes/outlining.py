@@ -21,7 +21,7 @@ from ..ir.stmt import (
     flatten_to_stmts,
 )
 from ..ir.types import TensorType
-from ..ir.visitor import Rewriter, Visitor
+from ..ir.visitor import Rewriter, Visitor, walk
 from ..ops.registry import ArgEffect, arg_effect
 
 BOOKKEEPING = ("dump_vars", "arg_direction_overrides_vars")
@@ -57,6 +57,11 @@ class Uses(_Walk):
         if var in self.defined or var in self.free:
             self.redefined = True
         self.defined[var] = None
+
+
+def holds_call(expr: Expr) -> bool:
+    """Whether evaluating ``expr`` calls anything."""
+    return any(isinstance(node, (Call, Submit)) for node in walk(expr))
 
 
 def written_arg(call: Expr) -> int | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arith import Analyzer
+from ..arith import Analyzer, fold_const
 from ..errors import user_error
 from ..ir.enums import ForKind
-from ..ir.expr import Expr, const_value
+from ..ir.expr import BinaryExpr, Expr, UnaryExpr, const_value
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
 from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt, seq
-from ..ir.visitor import Rewriter, splice, substitute
+from ..ir.visitor import Rewriter, splice
 from .base import P, Pass, function_pass
 
 LIMIT = 1024
@@ -54,7 +54,7 @@ class _Unroller(Rewriter):
             message = f"unrolling {len(values)} iterations exceeds maximum allowed {LIMIT}"
             raise user_error(ValueError, message, op.span, "use pl.range, or unroll an inner loop only")
         dtype, span = op.loop_var.dtype, op.loop_var.span
-        return [substitute(body, {op.loop_var: scalar_const(v, dtype, span)}) for v in values]
+        return [_Iteration({op.loop_var: scalar_const(v, dtype, span)}).rewrite(body) for v in values]
 
     def _body(self, body: Stmt) -> Stmt:
         made = self.rewrite(body)
@@ -78,3 +78,18 @@ class _Unroller(Rewriter):
         return op
 
     visit_eval_stmt = visit_yield_stmt = visit_return_stmt = visit_assign_stmt
+
+
+class _Iteration(Rewriter):
+    """Puts a constant for the loop variable and does the arithmetic that decides, as if it had been written so."""
+
+    def visit_binary_expr(self, op: BinaryExpr | UnaryExpr) -> Expr:
+        made = self.generic(op)
+        if made is op:
+            return op
+        try:
+            return fold_const(made) or made
+        except ValueError as error:
+            raise user_error(ValueError, str(error), op.span) from error
+
+    visit_unary_expr = visit_binary_expr

@@ -16,6 +16,7 @@ from xdsl.parser import Parser
 
 from . import asm
 from .attrs import ENUMS, EnumAttr, plain
+from .elements import scalar_name
 from .instructions import INSTRUCTIONS
 from .ops import OPS, PtoOp, commas
 from .spec import Instruction, Operand, OperandType
@@ -32,8 +33,6 @@ def operand_type(attr: Attribute) -> OperandType:
     """A tile, a window, or the name of a scalar type."""
     if isinstance(attr, (TileBufType, PartitionViewType, TensorViewType)):
         return attr.data
-    from .elements import scalar_name
-
     return scalar_name(attr)
 
 

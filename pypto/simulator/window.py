@@ -47,7 +47,7 @@ class View(NamedTuple):
     def window(self, offsets: tuple[int, ...], sizes: tuple[int, ...]) -> Window:
         """A window of this view. Raises PtoError when it leaves the view or the array behind it."""
         buffer, start = self.pointer
-        last = start
+        low = high = 0
         for axis, (offset, size, extent, stride) in enumerate(
             zip(offsets, sizes, self.shape, self.strides, strict=True)
         ):
@@ -57,11 +57,11 @@ class View(NamedTuple):
                     f"of axis {axis}, which has {extent}"
                 )
             start += offset * stride
-            last += (offset + size - 1) * stride
-        if 0 not in sizes and not (start >= 0 and max(start, last) < buffer.size):
-            raise PtoError(
-                f"window of {buffer.name} reaches element {max(start, last)}, but the array has {buffer.size}"
-            )
+            reach = (size - 1) * stride
+            low, high = min(low, low + reach), max(high, high + reach)
+        if 0 not in sizes and not 0 <= start + low <= start + high < buffer.size:
+            reached = start + low if start + low < 0 else start + high
+            raise PtoError(f"window of {buffer.name} reaches element {reached}, but the array has {buffer.size}")
         item = buffer.dtype.itemsize
         strides = tuple(stride * item for stride in self.strides)
         if 0 in sizes:

@@ -6,10 +6,11 @@ The accumulator check is in test_canonicalize_tile_slice_acc.py, the runs in tes
 from __future__ import annotations
 
 import pytest
+from tile_slice_programs import becomes, mat, program, run, untouched, vec
+
 from pypto import ir
 from pypto.ops import registry
 from pypto.passes.canonicalize_tile_slice.hazards import repack_hazard
-from tile_slice_programs import becomes, mat, program, run, untouched, vec
 
 SPECIFICATION = {
     "collect: a slice of a slice is peeled, offsets accumulate": "test_chained_mat_slices_accumulate",
@@ -117,12 +118,17 @@ for k, (carried,) in pl.pipeline(0, 256, 128, init_values=(start,), stage=2):
 
 def test_chained_mat_slices_accumulate():
     chain = "s = pl.tile.slice(a, [24, 384], [8, 128])\nv = pl.tile.slice(s, [16, 256], [4, 0])\n"
-    becomes(mat(chain + left("v", 0, 0) + right("b", 0, 0) + PRODUCT), mat(left("a", 12, 128) + right("b", 0, 0) + PRODUCT))
+    becomes(
+        mat(chain + left("v", 0, 0) + right("b", 0, 0) + PRODUCT), mat(left("a", 12, 128) + right("b", 0, 0) + PRODUCT)
+    )
 
 
 def test_extract_of_an_alias_reads_the_base():
     lines = "s = pl.tile.slice(a, [16, 256], [16, 0])\nother: pl.Tile[[16, 256], pl.BF16, pl.Mem.Mat] = s\n"
-    becomes(mat(lines + left("other", 0, 0) + right("b", 0, 0) + PRODUCT), mat(left("a", 16, 0) + right("b", 0, 0) + PRODUCT))
+    becomes(
+        mat(lines + left("other", 0, 0) + right("b", 0, 0) + PRODUCT),
+        mat(left("a", 16, 0) + right("b", 0, 0) + PRODUCT),
+    )
 
 
 # Matmul operands.
@@ -132,7 +138,8 @@ def test_extract_of_an_alias_reads_the_base():
     "product",
     [
         "c = pl.tile.matmul({l}, {r})",
-        "z = pl.tile.create([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Acc)\n{pre}c = pl.tile.matmul_acc(z, {l}, {r})",
+        "z = pl.tile.create([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Acc)\n{pre}"
+        "c = pl.tile.matmul_acc(z, {l}, {r})",
         "q = pl.tile.load(bias, [0, 0], [1, 64], target_memory=pl.Mem.Mat)\n{pre}c = pl.tile.matmul_bias({l}, {r}, q)",
     ],
 )
@@ -146,7 +153,9 @@ def test_matmul_operands(product):
 
 
 def test_matmul_operand_of_a_chain_of_slices():
-    lines = "s = pl.tile.slice(a, [32, 256], [0, 128])\nw = pl.tile.slice(s, [16, 256], [i, 0])\nc = pl.tile.matmul(w, b)\n"
+    lines = (
+        "s = pl.tile.slice(a, [32, 256], [0, 128])\nw = pl.tile.slice(s, [16, 256], [i, 0])\nc = pl.tile.matmul(w, b)\n"
+    )
     index = "i: pl.Scalar[pl.INDEX], "
     becomes(
         mat(lines, rhs="[256, 64]", more=index),
@@ -188,7 +197,9 @@ GAMMA_PARAM = "gamma: pl.Tensor[[1, 64], pl.FP32], i: pl.Scalar[pl.INDEX], "
 EXPANSIONS = sorted(d.name for d in registry.all_decls() if d.name.startswith("tile.col_expand_"))
 
 
-def expansion(window: str, use: str = "pl.tile.col_expand_mul({0}, g)", rows: int = 1, source: str = "[16, 64]") -> ir.Program:
+def expansion(
+    window: str, use: str = "pl.tile.col_expand_mul({0}, g)", rows: int = 1, source: str = "[16, 64]"
+) -> ir.Program:
     name, _, value = window.partition(" = ")
     lines = f"{GAMMA}{name} = {value}\ny = {use.format(name)}"
     return vec(lines, source=f"{source}, pl.FP32", out=f"[{rows}, 64], pl.FP32", more=GAMMA_PARAM)
@@ -210,7 +221,9 @@ def test_col_expand_dynamic_offset(name):
 def test_col_expand_column_window():
     becomes(
         expansion("s = pl.tile.slice(t, [16, 64], [0, 64])", rows=16, source="[16, 128]"),
-        expansion("e = pl.tile.extract(t, 0, 64, shape=[16, 64], target_memory=pl.Mem.Vec)", rows=16, source="[16, 128]"),
+        expansion(
+            "e = pl.tile.extract(t, 0, 64, shape=[16, 64], target_memory=pl.Mem.Vec)", rows=16, source="[16, 128]"
+        ),
     )
 
 
@@ -264,7 +277,9 @@ def test_col_expand_constant_by_way_of_a_variable():
 # Alignment.
 
 
-def column(window: str, dtype: str = "FP32", source: str = "[16, 64]", shape: str = "[16, 1]", more: str = "", pre: str = ""):
+def column(
+    window: str, dtype: str = "FP32", source: str = "[16, 64]", shape: str = "[16, 1]", more: str = "", pre: str = ""
+):
     """A kernel that doubles a window ``s`` of ``t``."""
     name = window.partition(" ")[0]
     lines = f"{pre}{window}\ny = pl.tile.muls({name}, 2)"
@@ -280,7 +295,9 @@ def test_misaligned_operand(offset):
     becomes(column(f"s = pl.tile.slice(t, [16, 1], [0, {offset}])"), column(copied(0, offset)))
 
 
-@pytest.mark.parametrize(("row", "col", "source"), [(0, 0, "[16, 64]"), (0, 8, "[16, 64]"), (1, 8, "[16, 64]"), (2, 0, "[16, 12]")])
+@pytest.mark.parametrize(
+    ("row", "col", "source"), [(0, 0, "[16, 64]"), (0, 8, "[16, 64]"), (1, 8, "[16, 64]"), (2, 0, "[16, 12]")]
+)
 def test_aligned_operand_stays(row, col, source):
     untouched(column(f"s = pl.tile.slice(t, [8, 4], [{row}, {col}])", source=source, shape="[8, 4]"))
 
@@ -316,11 +333,11 @@ t = pl.tile.load(x, [0, 0], [16, 8], target_memory=pl.Mem.Vec)
 s = {}
 pld.tile.remote_store(s, target=target, peer=peer, offsets=[0, 0])
 """
-    params = "x: pl.Tensor[[16, 8], pl.FP32], target: pld.DistributedTensor[[16, 1], pl.FP32], peer: pl.Scalar[pl.INT32]"
-    before = program(params, kernel.format("pl.tile.slice(t, [16, 1], [0, 1])"), "")
-    after = program(
-        params, kernel.format("pl.tile.extract(t, 0, 1, shape=[16, 1], target_memory=pl.Mem.Vec)"), ""
+    params = (
+        "x: pl.Tensor[[16, 8], pl.FP32], target: pld.DistributedTensor[[16, 1], pl.FP32], peer: pl.Scalar[pl.INT32]"
     )
+    before = program(params, kernel.format("pl.tile.slice(t, [16, 1], [0, 1])"), "")
+    after = program(params, kernel.format("pl.tile.extract(t, 0, 1, shape=[16, 1], target_memory=pl.Mem.Vec)"), "")
     becomes(before, after)
 
 
@@ -343,7 +360,8 @@ def test_offset_that_is_a_constant_variable():
 
 
 @pytest.mark.parametrize(
-    "col", ["i * 8", "8 * i", "i * 4 * 2", "i * 16 + 24", "24 - i * 8", "(i + 1) * 8", "i * 8 + i * 16", "(2 * i) * (4 * i)"]
+    "col",
+    ["i * 8", "8 * i", "i * 4 * 2", "i * 16 + 24", "24 - i * 8", "(i + 1) * 8", "i * 8 + i * 16", "(2 * i) * (4 * i)"],
 )
 def test_offset_with_a_known_multiple(col):
     untouched(column("s = pl.tile.slice(t, [16, 1], [0, col])", more=INDEX, pre=f"col: pl.Scalar[pl.INDEX] = {col}\n"))
@@ -359,7 +377,8 @@ def test_offset_without_a_sufficient_multiple(col):
 
 
 def test_multiple_through_several_definitions():
-    pre = "block: pl.Scalar[pl.INDEX] = i * 16\nother: pl.Scalar[pl.INDEX] = block\ncol: pl.Scalar[pl.INDEX] = other * 2\n"
+    names = {"block": "i * 16", "other": "block", "col": "other * 2"}
+    pre = "".join(f"{name}: pl.Scalar[pl.INDEX] = {value}\n" for name, value in names.items())
     untouched(column("s = pl.tile.slice(t, [16, 16], [0, col])", "INT32", shape="[16, 16]", more=INDEX, pre=pre))
 
 
@@ -382,7 +401,11 @@ def test_offset_that_is_a_loop_variable():
 
 def test_chain_of_misaligned_slices_can_be_aligned():
     """What counts is where the last window starts."""
-    untouched(column("s = pl.tile.slice(h, [16, 16], [0, 4])", shape="[16, 16]", pre="h = pl.tile.slice(t, [16, 32], [0, 4])\n"))
+    untouched(
+        column(
+            "s = pl.tile.slice(h, [16, 16], [0, 4])", shape="[16, 16]", pre="h = pl.tile.slice(t, [16, 32], [0, 4])\n"
+        )
+    )
 
 
 def test_chain_of_aligned_slices_can_be_misaligned():
@@ -432,7 +455,10 @@ y = pl.tile.muls(s, 2.0)
 out = pl.tile.store(y, [0, 0], out)
 return out
 """
-    params, result = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]", "pl.Tensor[[16, 1], pl.FP32]"
+    params, result = (
+        "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]",
+        "pl.Tensor[[16, 1], pl.FP32]",
+    )
     becomes(
         program(params, lines.format("pl.tile.slice(t, [16, 1], [0, 1])"), result),
         program(params, lines.format("pl.tile.extract(t, 0, 1, shape=[16, 1], target_memory=pl.Mem.Vec)"), result),
@@ -442,7 +468,8 @@ return out
 def test_tile_without_a_memory_yet_that_a_matmul_reads_is_none():
     untouched(
         program(
-            "x: pl.Tensor[[32, 64], pl.FP16], w: pl.Tensor[[64, 64], pl.FP16], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]",
+            "x: pl.Tensor[[32, 64], pl.FP16], w: pl.Tensor[[64, 64], pl.FP16], "
+            "out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]",
             """
 t = pl.tile.load(x, [0, 0], [32, 64])
 b = pl.tile.load(w, [0, 0], [64, 64])
@@ -504,11 +531,14 @@ for (carried, count) in pl.while_(init_values=(h, k)):
 
 
 def test_yield_hands_on_the_copy():
-    lines = SEED + """
+    lines = (
+        SEED
+        + """
 for i, (carried,) in pl.range(1, init_values=(seed,)):
     h = {}
     y = pl.yield_(h)
 """
+    )
     becomes(vec(lines.format(WINDOW), out=OUT), vec(lines.format(COPY), out=OUT))
 
 
@@ -552,12 +582,12 @@ def test_dead_chain_goes():
     becomes(vec(lines), vec("y = pl.tile.muls(t, 2.0)"))
 
 
-@pytest.mark.parametrize("rest", ["valid_shape=[8, 1]", "drop_dims=[1]", "pad_value=pl.PadValue.zero"])
+@pytest.mark.parametrize(
+    "rest", ["valid_shape=[8, 1]", "drop_dims=[1]", "valid_shape=[8, 1], pad_value=pl.PadValue.zero"]
+)
 def test_slice_with_more_than_a_window_is_skipped(rest):
     shape = "[1, 16]" if rest.startswith("drop") else "[16, 1]"
-    untouched(
-        vec(f"s = pl.tile.slice(t, [16, 1], [0, 1], {rest})\ny = pl.tile.muls(s, 2.0)", out=f"{shape}, pl.FP32")
-    )
+    untouched(vec(f"s = pl.tile.slice(t, [16, 1], [0, 1], {rest})\ny = pl.tile.muls(s, 2.0)", out=f"{shape}, pl.FP32"))
 
 
 def test_mat_slice_with_a_valid_shape_is_skipped():
@@ -595,17 +625,21 @@ def test_function_off_the_cores_stays(kind):
 def test_copies_carry_the_position_of_the_slice():
     before = column("s = pl.tile.slice(t, [16, 1], [0, 1])")
     made = run(before)
-    spans = {s.var.name_hint: s.span for f in made.functions.values() for s in ir.flatten_to_stmts(f.body) if isinstance(s, ir.AssignStmt)}
-    sources = [s for f in before.functions.values() for s in ir.flatten_to_stmts(f.body) if isinstance(s, ir.AssignStmt)]
-    assert spans["s_ext"].begin_line == sources[1].span.begin_line
+    copy, sliced = assignments(made)[1], assignments(before)[1]
+    assert copy.var.name_hint == "s_ext"
+    assert copy.span.begin_line == copy.value.span.begin_line == sliced.span.begin_line
 
 
 # What codegen must refuse.
 
 
-def slices(kernel: ir.Program) -> dict[ir.Var, ir.Call]:
+def assignments(kernel: ir.Program) -> list[ir.AssignStmt]:
     stmts = ir.flatten_to_stmts(next(iter(kernel.functions.values())).body)
-    return {s.var: s.value for s in stmts if isinstance(s, ir.AssignStmt) and getattr(s.value, "name", "") == "tile.slice"}
+    return [s for s in stmts if isinstance(s, ir.AssignStmt)]
+
+
+def slices(kernel: ir.Program) -> dict[ir.Var, ir.Call]:
+    return {s.var: s.value for s in assignments(kernel) if getattr(s.value, "name", "") == "tile.slice"}
 
 
 @pytest.mark.parametrize(
@@ -619,8 +653,8 @@ def slices(kernel: ir.Program) -> dict[ir.Var, ir.Call]:
     ],
 )
 def test_refusal_for_codegen(window, reason):
-    kernel = vec(f"s = {window}\ny = pl.tile.col_expand_mul(s, s)" if "[1, 64]" in window else f"s = {window}\ny = pl.tile.add(s, s)",
-                 source="[16, 128], pl.FP32", out="[16, 128], pl.FP32", more=INDEX)  # fmt: skip
+    lines = f"s = {window}\ny = pl.tile.add(s, s)"
+    kernel = vec(lines, source="[16, 128], pl.FP32", out="[16, 128], pl.FP32", more=INDEX)
     untouched(kernel)
     found = slices(kernel)
     ((var, call),) = found.items()
@@ -637,3 +671,22 @@ def test_refusal_for_codegen_follows_chains():
     found = slices(kernel)
     inner = next(c for v, c in found.items() if v.name_hint == "w")
     assert "rows lie apart" in (repack_hazard(inner, found.get) or "")
+
+
+def test_extract_of_a_tile_without_a_memory_yet():
+    lines = """
+t = pl.tile.load(x, [0, 0], [32, 64])
+b = pl.tile.load(w, [0, 0], [64, 64])
+{}r = pl.tile.move(b, target_memory=pl.Mem.Right)
+y = pl.tile.matmul(l, r)
+out = pl.tile.store(y, [0, 0], out)
+return out
+"""
+    params = "x: pl.Tensor[[32, 64], pl.FP16], w: pl.Tensor[[64, 64], pl.FP16], "
+    params += "out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"
+    extract = "l = pl.tile.extract({}, {}, 0, shape=[16, 64], target_memory=pl.Mem.Left)\n"
+    window = "s = pl.tile.slice(t, [16, 64], [16, 0])\n"
+    becomes(
+        program(params, lines.format(window + extract.format("s", 0))),
+        program(params, lines.format(extract.format("t", 16))),
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tile_slice_programs import acc, program, run, untouched
+
 from pypto import ir
 from pypto.errors import KernelValueError
-from tile_slice_programs import acc, program, run, untouched
 
 SPECIFICATION = {
     "rows of several block columns: refused": "test_strided_windows_are_refused",
@@ -129,12 +130,14 @@ EDGES = {
     "set_validshape": "v = pl.tile.set_validshape(win, 16, 32)\nmade = pl.tile.matmul_acc(v, a, b)",
     "chained matmul_acc": "u = win\nv = pl.tile.reshape(u, [16, 32])\nw2 = pl.tile.reshape(v, [16, 32])\n"
     "made = pl.tile.matmul_acc(w2, a, b)",
-    "for": "for i, (c,) in pl.range(4, init_values=(win,)):\n    d = pl.tile.matmul_acc(c, a, b)\n    made = pl.yield_(d)",
+    "for": "for i, (c,) in pl.range(4, init_values=(win,)):\n    d = pl.tile.matmul_acc(c, a, b)\n"
+    "    made = pl.yield_(d)",
     "nested for": "for i, (c,) in pl.range(4, init_values=(win,)):\n"
     "    for j, (d,) in pl.range(n, init_values=(c,)):\n        e = pl.tile.matmul_acc(d, a, b)\n"
     "        f = pl.yield_(e)\n    made = pl.yield_(f)",
     "while": "k: pl.Scalar[pl.INDEX] = 0\nfor (c, count) in pl.while_(init_values=(win, k)):\n    pl.cond(count < n)\n"
-    "    d = pl.tile.matmul_acc(c, a, b)\n    more: pl.Scalar[pl.INDEX] = count + 1\n    made, last = pl.yield_(d, more)",
+    "    d = pl.tile.matmul_acc(c, a, b)\n    more: pl.Scalar[pl.INDEX] = count + 1\n"
+    "    made, last = pl.yield_(d, more)",
 }
 
 
@@ -166,7 +169,9 @@ def test_changed_extent_is_silent(change):
 
 
 def test_square_transposed_view():
-    lines = "win = pl.tile.slice(acc, [32, 32], {})\nv = pl.tile.transpose_view(win)\nmade = pl.tile.matmul_acc(v, a, b)"
+    lines = (
+        "win = pl.tile.slice(acc, [32, 32], {})\nv = pl.tile.transpose_view(win)\nmade = pl.tile.matmul_acc(v, a, b)"
+    )
     refused(acc(lines.format("[32, 0]"), 32, 32, whole="[64, 64]"))
     untouched(acc(lines.format("[0, 32]"), 32, 32, whole="[32, 64]"))
 
@@ -236,7 +241,9 @@ def test_back_edge(use, trips):
 
 
 def test_back_edge_through_an_inner_loop():
-    inner = "for j, (e,) in pl.range(n, init_values=(c,)):\n        d = pl.tile.matmul_acc(e, a, b)\n        f = pl.yield_(d)"
+    inner = """for j, (e,) in pl.range(n, init_values=(c,)):
+        d = pl.tile.matmul_acc(e, a, b)
+        f = pl.yield_(d)"""
     refused(acc(BACK.format(range="2", use=inner)))
 
 
@@ -284,7 +291,9 @@ for i, (c,) in pl.range(2, init_values=(win,)):
 
 
 def test_back_edge_to_the_same_window_is_accepted():
-    lines = "for i, (c,) in pl.range(8, init_values=(win,)):\n    d = pl.tile.matmul_acc(c, a, b)\n    made = pl.yield_(d)"
+    lines = (
+        "for i, (c,) in pl.range(8, init_values=(win,)):\n    d = pl.tile.matmul_acc(c, a, b)\n    made = pl.yield_(d)"
+    )
     untouched(acc(DENSE + lines, whole=WIDE))
 
 

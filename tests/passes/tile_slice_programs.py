@@ -28,7 +28,7 @@ def run(before: ir.Program) -> ir.Program:
 
 
 def vec(lines: str, source: str = "[16, 64], pl.FP32", out: str = "[16, 64], pl.FP32", more: str = "") -> ir.Program:
-    """``lines`` on the Vec tile ``t``, loaded from a tensor of ``source``; they make the tile ``y``, which is stored."""
+    """``lines`` on the Vec tile ``t``, loaded from a tensor of ``source``; they make ``y``, which is stored."""
     shape = source[: source.index("]") + 1]
     params = f"x: pl.Tensor[{source}], {more}out: pl.Out[pl.Tensor[{out}]]"
     body = (
@@ -38,9 +38,7 @@ def vec(lines: str, source: str = "[16, 64], pl.FP32", out: str = "[16, 64], pl.
     return program(params, body, f"pl.Tensor[{out}]")
 
 
-def mat(
-    lines: str, lhs: str = "[32, 512]", rhs: str = "[512, 64]", more: str = "", dtype: str = "BF16"
-) -> ir.Program:
+def mat(lines: str, lhs: str = "[32, 512]", rhs: str = "[512, 64]", more: str = "", dtype: str = "BF16") -> ir.Program:
     """``lines`` on the Mat tiles ``a`` and ``b``; they make the Acc tile ``c`` of [16, 64], which is stored."""
     params = (
         f"lhs: pl.Tensor[{lhs}, pl.{dtype}], rhs: pl.Tensor[{rhs}, pl.{dtype}], {more}"

@@ -420,3 +420,28 @@ def test_views_that_start_off_a_block_are_reported():
         kernel.run(1.0)
     assert line_of(error) == 4
     kernel.run(1.0, sanitize=False)
+
+
+@pytest.mark.parametrize(
+    ("strides", "offset", "fits"), [((16, 1), 0, True), ((-16, 1), 112, True), ((-16, 1), 0, False)]
+)
+def test_views_may_run_backwards_inside_their_array(strides, offset, fits):
+    kernel = Kernel()
+    pointer, o = kernel.param("!pto.ptr<f32>"), kernel.tensor(8, 16, "f32")
+    c = kernel.const
+    kernel.emit(f"%p = pto.addptr {pointer}, {c(offset)} : !pto.ptr<f32> -> !pto.ptr<f32>")
+    kernel.emit(
+        f"%v = pto.make_tensor_view %p, shape = [{c(8)}, {c(16)}], strides = [{c(strides[0])}, {c(1)}] "
+        "{layout = #pto.layout<nd>} : !pto.tensor_view<?x?xf32>"
+    )
+    kernel.types["%v"] = "f32"
+    t = kernel.tile(tile_type(8, 16, "f32"))
+    kernel.load("%v", t)
+    kernel.store(t, o)
+    x, out = np.arange(128, dtype=F32), np.zeros((8, 16), F32)
+    if not fits:
+        with pytest.raises(PtoError, match="reaches element -112, but the array has 128"):
+            kernel.run(x, out)
+        return
+    kernel.run(x, out)
+    equal(out, x.reshape(8, 16)[:: 1 if strides[0] > 0 else -1].copy())

@@ -162,11 +162,13 @@ class StatementPrinter:
             parts.append(f"name_hint={quoted(s.name_hint)}")
         if not attrs:
             return parts
-        if "manual_dep_edges" in attrs:
-            parts.append(f"deps=[{self.values.list(attrs['manual_dep_edges'])}]")
-        for name in ("allow_early_resolve", "no_dep_args", "predicate"):
-            if name in attrs:
-                parts.append(f"{name}={self.values.value(attrs[name])}")
+        for key, name in _SCOPE_LISTS.items():
+            if key in attrs:
+                parts.append(f"{name}=[{self.values.list(attrs[key])}]")
+        if "allow_early_resolve" in attrs:
+            parts.append(f"allow_early_resolve={attrs['allow_early_resolve']}")
+        if "predicate" in attrs:
+            parts.append(f"predicate=({self.values.expr(attrs['predicate'])})")
         return parts + self.values.attrs(attrs, (*_SCOPE_ATTRS, *skip))
 
     def optimizations(self, split: SplitMode | None, attrs: dict[str, Any]) -> list[str]:
@@ -176,6 +178,10 @@ class StatementPrinter:
         return [f"optimizations=[{', '.join(items)}]"] if items else []
 
     def incore(self, s: S.InCoreScopeStmt) -> None:
+        if s.split is SplitMode.NONE and not (s.name_hint or s.attrs) and isinstance(s.body, S.SplitAivScopeStmt):
+            # A lane region on its own: the language puts this scope around it.
+            self.statement(s.body)
+            return
         level = f"level={self.pl}Level.CORE_GROUP"
         self.with_("at", [level, *self.optimizations(s.split, s.attrs)], s, ("slot_num",))
 
@@ -196,12 +202,11 @@ class StatementPrinter:
         if s.sync_start:
             parts.append("sync_start=True")
         inner = s.body
-        if isinstance(inner, S.InCoreScopeStmt) and "task_id_var" not in s.attrs and "task_id_var" not in inner.attrs:
-            index = _leading_binding(inner.body, "tile.get_block_idx")
-            if index is not None:
-                self.spmd_loop(s, inner, index, parts)
-                return
-        self.with_("spmd", parts, s)
+        index = _leading_binding(inner.body, "tile.get_block_idx") if isinstance(inner, S.InCoreScopeStmt) else None
+        if isinstance(inner, S.InCoreScopeStmt) and index is not None and _is_loop_carrier(s, inner):
+            self.spmd_loop(s, inner, index, parts)
+        else:
+            self.with_("spmd", parts, s)
 
     def spmd_loop(self, s: S.SpmdScopeStmt, inner: S.InCoreScopeStmt, index: Var, parts: list[str]) -> None:
         """Blocks that run an inline kernel: the loop variable is the block's index."""
@@ -228,7 +233,12 @@ class StatementPrinter:
         self.block(s.body)
 
 
-_SCOPE_ATTRS: Final = ("manual_dep_edges", "task_id_var", "allow_early_resolve", "no_dep_args", "predicate")
+_SCOPE_LISTS: Final = {
+    "manual_dep_edges": "deps",
+    "arg_direction_overrides_vars": "no_dep_args",
+    "dump_vars": "dumps",
+}
+_SCOPE_ATTRS: Final = (*_SCOPE_LISTS, "task_id_var", "allow_early_resolve", "predicate")
 
 
 def _is_index_const(e: Expr, value: int) -> bool:
@@ -246,13 +256,28 @@ def _leading_binding(body: S.Stmt, op: str) -> Var | None:
     return None
 
 
+def _is_loop_carrier(s: S.SpmdScopeStmt, inner: S.InCoreScopeStmt) -> bool:
+    """Whether the loop form of ``pl.spmd`` would make just this scope and the one inside it."""
+    if not {"task_id_var", "manual_dep_edges"}.isdisjoint(s.attrs) or not inner.attrs.keys() <= {"slot_num"}:
+        return False
+    return s.name_hint == (f"{inner.name_hint}_spmd" if inner.name_hint else "")
+
+
 def _without_first(body: S.Stmt) -> S.Stmt | None:
     return S.SeqStmts(body.stmts[1:]) if isinstance(body, S.SeqStmts) else None
 
 
 def _sequence(p: StatementPrinter, s: S.SeqStmts) -> None:
-    for each in s.stmts:
-        p.statement(each)
+    for each, following in zip(s.stmts, (*s.stmts[1:], None)):
+        if not _is_task_id_seed(each, following):
+            p.statement(each)
+
+
+def _is_task_id_seed(s: S.Stmt, following: S.Stmt | None) -> bool:
+    """Whether ``s`` sets the task id the next region captures, which ``as tid`` does again."""
+    if not isinstance(following, S.ScopeStmt) or not isinstance(s, S.AssignStmt) or not isinstance(s.value, Call):
+        return False
+    return s.value.op.name == "system.task_invalid" and following.attrs.get("task_id_var") is s.var
 
 
 _STATEMENTS: Final[dict[type, Callable[[Any, Any], None]]] = {
@@ -297,7 +322,10 @@ class FunctionPrinter(StatementPrinter):
         prologue = self.prologue(attrs)
         if prologue:
             self.line(f"    {self.pl}func_attr({{{prologue}}})")
-        self.block(f.body)
+        if f.requires_runtime_binding:
+            self.line("    ...")
+        else:
+            self.block(f.body)
 
     def parameter(self, var: Var, direction: ParamDirection) -> str:
         text = self.values.type(var.type)

@@ -261,8 +261,12 @@ class ValuePrinter:
             parts.append(f"deps=[{self.list(e.deps)}]")
         if e.allow_early_resolve:
             parts.append("allow_early_resolve=True")
+        if e.predicate is not None:
+            parts.append(f"predicate=({self.expr(e.predicate)})")
+        if e.attrs.get("dump_vars"):
+            parts.append(f"dumps=[{self.list(e.attrs['dump_vars'])}]")
         form = "submit" if e.core_num is None else "spmd_submit"
-        return f"{self.pl}{form}({', '.join([*parts, *self.kwargs(e), *self.attrs(e.attrs)])})"
+        return f"{self.pl}{form}({', '.join([*parts, *self.kwargs(e), *self.attrs(e.attrs, ('dump_vars',))])})"
 
 
 _LAYOUT: Final = ("blayout", "slayout", "fractal")

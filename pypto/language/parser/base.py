@@ -24,8 +24,8 @@ from ...ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, MakeTuple
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, Stmt
-from ...ops.registry import call as build_op
 from ...ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType, Type, same_dims
+from ...ops.registry import call as build_op
 from ..annotations import _Annotation
 from ..dynamic import DynVar
 from .expr_evaluator import MISSING, ExprEvaluator
@@ -109,7 +109,12 @@ class ParserBase:
         return self.spans.get_span(node)
 
     def fail(
-        self, cls: type[ParserError], message: str, node: ast.AST | Span, hint: str | None = None, note: str | None = None
+        self,
+        cls: type[ParserError],
+        message: str,
+        node: ast.AST | Span,
+        hint: str | None = None,
+        note: str | None = None,
     ) -> NoReturn:
         """Raise a parser error at ``node``."""
         span = node if isinstance(node, Span) else self.span(node)
@@ -159,9 +164,10 @@ class ParserBase:
         self.fail(UndefinedVariableError, f"Undefined variable '{name}'", node, hint or "define it before it is used")
 
     def bind(self, name: str, type: Type, node: ast.AST) -> Var:
-        """The variable an assignment writes: the one ``name`` already has when the type stays, else a new one.
+        """The variable an assignment writes.
 
-        Assigning to a name of an enclosing body keeps that body's variable, so that the value is seen there.
+        Assigning to a name of an enclosing body keeps that body's variable, so that the value is seen there, as do
+        branches, whose variables must meet; straight-line code gets a new variable each time.
         """
         span = self.span(node)
         frame = self.scopes.current
@@ -172,7 +178,7 @@ class ParserBase:
                 hint = f"give the new value a name of its own, such as {name}_1"
                 self.fail(SSAViolationError, f"Variable '{name}' is already defined", node, hint)
             if not isinstance(known, IterArg):
-                if same_type(known.type, type):
+                if (here is None or frame.kind == "if") and same_type(known.type, type):
                     return known
             elif here is None:
                 raise InternalError(f"carried value '{name}' is assigned in an inner body", span)
@@ -223,10 +229,13 @@ class ParserBase:
             return build_op("system.task_invalid", span=self.span(node))
         if hasattr(value, "item") and hasattr(value, "dtype"):
             return self.as_expr(value.item(), node)
-        what = f"'{node.id}' of type {type(value).__name__}" if isinstance(node, ast.Name) else type(value).__name__
+        kind = type(value).__name__
+        what = f"a {kind} is"
+        if isinstance(node, ast.Name):
+            what = f"Unsupported closure variable type: '{node.id}' of type {kind} is"
         self.fail(
             ParserTypeError,
-            f"Unsupported closure variable type: {what} is not a value of the kernel",
+            f"{what} not a value of the kernel",
             node,
             hint="numbers, lists of numbers, dtypes and expressions can be used",
         )
@@ -247,4 +256,13 @@ def same_shape(a: ShapedType, b: ShapedType) -> bool:
     return True
 
 
-__all__ = ["BUG_CLASS_EXCEPTIONS", "OP_ERRORS", "ParserBase", "TensorType", "TileType", "dim_text", "same_shape", "type_text"]
+__all__ = [
+    "BUG_CLASS_EXCEPTIONS",
+    "OP_ERRORS",
+    "ParserBase",
+    "TensorType",
+    "TileType",
+    "dim_text",
+    "same_shape",
+    "type_text",
+]

@@ -21,8 +21,7 @@ from ...ir.program import Function
 from ...ir.types import ScalarType, Type
 from .. import forms
 from .base import OP_ERRORS, ParserBase, type_text
-from .expr_evaluator import BUILTINS
-from .signatures import Signature, deduce_call_type
+from .signatures import Signature, conflicting_binding, deduce_call_type
 from .type_consistency import difference
 
 
@@ -30,6 +29,7 @@ class CallsMixin(ParserBase):
     """Parses calls."""
 
     value: Callable[[ast.expr], Any]
+    is_namespace: Callable[[Any], bool]
     constant: Callable[[ast.expr, str], Any]
     expand_inline: Callable[..., Any]
 
@@ -52,9 +52,14 @@ class CallsMixin(ParserBase):
     def callee(self, func: ast.expr) -> Any:
         """The Python object a call names."""
         if not isinstance(func, (ast.Name, ast.Attribute)):
-            self.fail(UnsupportedFeatureError, "Unsupported call: only named functions can be called", func)
+            self.fail(UnsupportedFeatureError, "Unsupported function call: only named functions can be called", func)
         if isinstance(func, ast.Name) and func.id == "print":
-            self.fail(UnsupportedFeatureError, "Unsupported call: print has no meaning in a kernel", func, "pl.static_print(..) prints while parsing")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported function call: print has no meaning in a kernel",
+                func,
+                "pl.static_print(..) prints while parsing",
+            )
         return self.value(func)
 
     def own_method(self, func: ast.expr) -> str | None:
@@ -69,21 +74,41 @@ class CallsMixin(ParserBase):
         kwargs: dict[str, Any] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                self.fail(UnsupportedFeatureError, "Unsupported call: `**` arguments are not part of the language", keyword.value)
+                self.fail(
+                    UnsupportedFeatureError,
+                    "Unsupported function call: `**` arguments are not part of the language",
+                    keyword.value,
+                )
             kwargs[keyword.arg] = self.value(keyword.value)
         return args, kwargs
 
     # -- operators
 
     def call_operator(self, op: Any, node: ast.Call) -> Any:
+        hook = OP_HOOKS.get(getattr(op, "__name__", ""))
+        if hook is not None:
+            return hook(self, op, node)
+        return self.apply_operator(op, node)
+
+    def apply_operator(self, op: Any, node: ast.Call) -> Any:
+        """An operator on the call's arguments."""
+        noted = next((k for k in node.keywords if k.arg == "attrs" and isinstance(k.value, ast.Dict)), None)
+        if noted is not None:
+            return self._noted(op, noted, node)
         args, kwargs = self.arguments(node)
-        for value, arg in [*zip(args, node.args), *((kwargs[k.arg], k.value) for k in node.keywords if k.arg)]:
+        for value, arg in zip(args, node.args):
+            if isinstance(value, str) and isinstance(arg, ast.Name):
+                self.as_expr(value, arg)
             self._check_operand(value, arg)
         return self._build(op, args, kwargs, node, self._label(node.func))
 
+    def _noted(self, op: Any, attrs: ast.keyword, node: ast.Call) -> Any:
+        """A call with ``attrs={..}``, what passes noted on it, as it is printed."""
+        plain = ast.copy_location(ast.Call(node.func, node.args, [k for k in node.keywords if k is not attrs]), node)
+        made = self.call_operator(op, plain)
+        return made.replace(attrs=self.attr_dict(attrs.value)) if isinstance(made, Call) else made
+
     def _check_operand(self, value: Any, node: ast.expr) -> None:
-        if isinstance(value, str) and isinstance(node, ast.Name):
-            return
         if callable(value) and not isinstance(value, (type, Expr)):
             self.as_expr(value, node)
 
@@ -125,7 +150,20 @@ class CallsMixin(ParserBase):
         dumped = [a for a in args if isinstance(a, Var) and a in self.__dict__.get("dump_tags", {})]
         if dumped:
             attrs["dump_vars"] = list(dict.fromkeys(dumped))
+        self.check_bindings(signature, args, node)
         return Call(signature.global_var, args, {}, attrs, self.call_type(signature, args, node), self.span(node))
+
+    def check_bindings(self, signature: Signature, args: list[Expr], node: ast.Call) -> None:
+        """ParserSyntaxError when two arguments give one dimension of the callee different extents."""
+        clash = conflicting_binding(signature, args)
+        if clash is not None:
+            name, first, second = clash
+            self.fail(
+                ParserSyntaxError,
+                f"conflicting bindings of dimension '{name}' of '{signature.name}': {first} and {second}",
+                node,
+                "pass arguments that agree on it",
+            )
 
     def _refuse_launch_keywords(self, signature: Signature, node: ast.Call) -> None:
         for keyword in node.keywords:
@@ -143,14 +181,22 @@ class CallsMixin(ParserBase):
             return {}
         made = self.attr_dict(node)
         if "manual_dep_edges" in made:
-            self.fail(ParserTypeError, "'manual_dep_edges' is no attribute of a call", node, "write pl.submit(.., deps=[..])")
+            self.fail(
+                ParserTypeError, "'manual_dep_edges' is no attribute of a call", node, "write pl.submit(.., deps=[..])"
+            )
         directions = made.get("arg_directions")
         if directions is not None:
             for direction in directions:
                 if not isinstance(direction, ArgDirection):
-                    self.fail(ParserTypeError, f"arg_directions holds {direction!r}, which is no argument direction", node)
+                    self.fail(
+                        ParserTypeError, f"arg_directions holds {direction!r}, which is no argument direction", node
+                    )
             if len(directions) != count:
-                self.fail(ParserTypeError, f"arg_directions has length {len(directions)}, which does not match {count} arguments", node)
+                self.fail(
+                    ParserTypeError,
+                    f"arg_directions has length {len(directions)}, which does not match {count} arguments",
+                    node,
+                )
         return made
 
     attr_dict: Callable[[ast.expr], dict[str, Any]]
@@ -189,7 +235,9 @@ class CallsMixin(ParserBase):
         from ...errors import UndefinedVariableError
 
         if self.program is None:
-            self.fail(InvalidOperationError, f"'self.{name}' can be called only in a method of a @pl.program class", node)
+            self.fail(
+                InvalidOperationError, f"'self.{name}' can be called only in a method of a @pl.program class", node
+            )
         found = self.program.signature(name)
         if found is None:
             from difflib import get_close_matches
@@ -207,13 +255,19 @@ class CallsMixin(ParserBase):
         """The signature of a function defined elsewhere, which becomes part of the program."""
         known = self.externals.get(function.name)
         if known is not None and known is not function:
-            self.fail(ParserSyntaxError, f"two different functions named '{function.name}' are called", node, "rename one of them")
+            self.fail(
+                ParserSyntaxError,
+                f"Conflicting external functions named '{function.name}' are called",
+                node,
+                "rename one of them",
+            )
         if self.program is not None:
             signature = self.program.external(function)
             if signature is None:
-                self.fail(
-                    ParserSyntaxError, f"function '{function.name}' conflicts with one of the same name in the program", node, "rename one of them"
-                )
+                taken = "conflicts with program function of the same name"
+                if function.name not in self.program.names():
+                    taken = "Conflicting external functions have that name"
+                self.fail(ParserSyntaxError, f"Function '{function.name}': {taken}", node, "rename one of them")
         else:
             signature = Signature.of_function(function)
         self.externals[function.name] = function
@@ -235,7 +289,9 @@ class CallsMixin(ParserBase):
                 continue
             if keyword.arg is None or all(p.name_hint != keyword.arg for p, _ in params):
                 hint = f"it takes {', '.join(p.name_hint for p, _ in params)}"
-                self.fail(ParserTypeError, f"Function '{name}' has no parameter '{keyword.arg or '**'}'", keyword.value, hint)
+                self.fail(
+                    ParserTypeError, f"Function '{name}' has no parameter '{keyword.arg or '**'}'", keyword.value, hint
+                )
             if keyword.arg in slots:
                 self.fail(ParserTypeError, f"Function '{name}' got '{keyword.arg}' twice", keyword.value)
             slots[keyword.arg] = (self.as_expr(self.value(keyword.value), keyword.value), keyword.value)
@@ -263,8 +319,8 @@ class CallsMixin(ParserBase):
         return value
 
     def retype_constant(self, value: Expr, dtype: DataType) -> Expr:
-        """A bare number in ``dtype``, where that holds it exactly as written; anything else unchanged."""
-        if isinstance(value, ConstInt) and value.dtype is DataType.INDEX and dtype is not DataType.INDEX:
+        """A bare number in ``dtype``; anything else, and a number beside an INT64, unchanged."""
+        if isinstance(value, ConstInt) and value.dtype is DataType.INDEX and dtype is not DataType.INT64:
             if dtype.is_float():
                 return ConstFloat(float(value.value), dtype, value.span)
             if dtype.is_int():
@@ -297,7 +353,12 @@ class CallsMixin(ParserBase):
             self.fail(ParserSyntaxError, "pl.const() takes a value and a dtype", node, "write pl.const(1, pl.INT32)")
         value, dtype = self.constant(node.args[0], "the value of pl.const()"), self.value(node.args[1])
         if not isinstance(dtype, DataType):
-            self.fail(ParserTypeError, "the second argument of pl.const() must be a dtype", node.args[1], "write pl.const(1, pl.INT32)")
+            self.fail(
+                ParserTypeError,
+                "the second argument of pl.const() must be a dtype",
+                node.args[1],
+                "write pl.const(1, pl.INT32)",
+            )
         span = self.span(node)
         if isinstance(value, bool) and dtype is DataType.BOOL:
             return ConstBool(value, span)
@@ -328,20 +389,32 @@ class CallsMixin(ParserBase):
             return self._scalar_builtin(callee.__name__, args, node)
         name = ast.unparse(node.func)
         if callee is range:
-            self.fail(ParserSyntaxError, "For loop must use pl.range(), not range()", node, "write for i in pl.range(..):")
+            self.fail(
+                ParserSyntaxError, "For loop must use pl.range(), not range()", node, "write for i in pl.range(..):"
+            )
         if not callable(callee):
             self.fail(InvalidOperationError, f"'{name}' is a {type(callee).__name__}: it cannot be called", node)
-        if not known and self._in_namespace(callee):
+        if not known and self._of_operators(node.func):
             return self._guarded(callee, args, kwargs, node)
         if not known:
-            hint = "convert with pl.cast(x, dtype)" if callee in (int, float, bool) else "decorate it with @pl.function or @pl.inline"
+            hint = (
+                "convert with pl.cast(x, dtype)"
+                if callee in (int, float, bool)
+                else "decorate it with @pl.function or @pl.inline"
+            )
             if callee is len:
                 hint = "read x.shape[i]"
-            self.fail(UnsupportedFeatureError, f"Unsupported call: '{name}' is a Python function and cannot take kernel values", node, hint)
+            self.fail(
+                UnsupportedFeatureError,
+                f"Unsupported function call: '{name}' is a Python function and cannot take kernel values",
+                node,
+                hint,
+            )
         return self.closure_value(self._guarded(callee, args, kwargs, node))
 
-    def _in_namespace(self, callee: Any) -> bool:
-        return callee not in BUILTINS.values() and getattr(callee, "__module__", "").startswith("pypto.")
+    def _of_operators(self, func: ast.expr) -> bool:
+        """Whether a function stands among the operators of ``pl``, where anything takes kernel values."""
+        return isinstance(func, ast.Attribute) and self.is_namespace(self.value(func.value))
 
     def _guarded(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         try:
@@ -356,7 +429,12 @@ class CallsMixin(ParserBase):
         if len(args) < wanted or (name == "abs" and len(args) > 1):
             self.fail(ParserTypeError, f"{name}() takes {wanted} scalars here, got {len(args)}", node)
         if not all(_is_number(a) for a in args):
-            self.fail(InvalidOperationError, f"{name}() takes scalars", node, f"pl.{'abs' if name == 'abs' else name + 'imum'}(..) takes tensors and tiles")
+            self.fail(
+                InvalidOperationError,
+                f"{name}() takes scalars",
+                node,
+                f"pl.{'abs' if name == 'abs' else name + 'imum'}(..) takes tensors and tiles",
+            )
         made = args[0]
         if name == "abs":
             return self.scalar_call("Abs", [made], node)
@@ -380,6 +458,10 @@ def _mentions_expr(value: Any) -> bool:
 _FORMS: Final[dict[forms.Form, Callable[[Any, ast.Call], Any]]] = {
     forms.const: CallsMixin._const,
 }
+
+
+OP_HOOKS: Final[dict[str, Callable[[Any, Any, ast.Call], Any]]] = {}
+"""Operators, by name, whose call means more than its arguments say."""
 
 
 def form_value(form: forms.Form) -> Callable[[Any], Any]:

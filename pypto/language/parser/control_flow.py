@@ -18,14 +18,14 @@ from .scope_manager import Frame
 from .statements import STATEMENTS, Body, StatementsMixin, YieldInfo
 from .type_consistency import difference
 
-_LOOPS: Final = {
+_LOOPS: Final[dict[forms.Form, tuple[ForKind, str]]] = {
     forms.range: (ForKind.Sequential, "sequential"),
     forms.parallel: (ForKind.Parallel, "parallel"),
     forms.unroll: (ForKind.Unroll, "unrolled"),
     forms.pipeline: (ForKind.Pipeline, "pipeline"),
 }
 _INDEX: Final = ScalarType(DataType.INDEX)
-_USE_RANGE: Final = "write for i in pl.range(n):, or pl.parallel / pl.unroll / pl.pipeline"
+_USE_RANGE: Final = "loops are pl.range, pl.parallel, pl.unroll, pl.pipeline, pl.while_, pl.spmd and pl.split_aiv"
 
 
 class ControlFlowMixin(StatementsMixin):
@@ -37,7 +37,11 @@ class ControlFlowMixin(StatementsMixin):
 
     def _for(self, node: ast.For, limit: int) -> None:
         if node.orelse:
-            self.fail(UnsupportedFeatureError, "Unsupported statement: else after a loop is not part of the language", node.orelse[0])
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported statement: else after a loop is not part of the language",
+                node.orelse[0],
+            )
         call = node.iter
         form = self.callee(call.func) if isinstance(call, ast.Call) and self.own_method(call.func) is None else None
         if isinstance(call, ast.Call) and isinstance(form, forms.Form):
@@ -52,7 +56,7 @@ class ControlFlowMixin(StatementsMixin):
                 return
         self.fail(
             ParserSyntaxError,
-            "For loop must use pl.range(), pl.parallel(), pl.unroll(), pl.pipeline(), pl.while_(), pl.spmd() or pl.split_aiv()",
+            "For loop must use pl.range() or another loop of the language",
             node.iter,
             _USE_RANGE,
         )
@@ -71,9 +75,9 @@ class ControlFlowMixin(StatementsMixin):
         body = self._carrying_body(frame, args, node, "for", word, limit)
         self._close_frame(frame)
         results = self._loop_results(form, args, body, node)
-        self.emit(
-            ForStmt(var, *bounds, args, self.stmt_of(body, node), results, self.span(node), kind, attrs)
-        )
+        start, stop, step = bounds
+        loop = ForStmt(var, start, stop, step, args, self.stmt_of(body, node), results, self.span(node), kind, attrs)
+        self.emit(loop)
         self._after_loop(frame, body, results, {index.id: index, **{n.id: n for n in carried}}, node, _trips(bounds))
 
     def _carrying_body(
@@ -113,7 +117,12 @@ class ControlFlowMixin(StatementsMixin):
             if "stage" in options:
                 attrs["pipeline_stages"] = self._stage(options["stage"])
         elif "stage" in options:
-            self.fail(ParserSyntaxError, "stage= is only supported on pl.pipeline()", options["stage"], f"write pl.pipeline(.., stage=N) instead of pl.{form.name}")
+            self.fail(
+                ParserSyntaxError,
+                "stage= is only supported on pl.pipeline()",
+                options["stage"],
+                f"write pl.pipeline(.., stage=N) instead of pl.{form.name}",
+            )
         return attrs
 
     def _stage(self, node: ast.expr) -> int:
@@ -131,7 +140,11 @@ class ControlFlowMixin(StatementsMixin):
             if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                 self.fail(ParserSyntaxError, "an attribute key must be a string literal", key or node)
             if key.value in made:
-                self.fail(ParserSyntaxError, f"duplicate attribute '{key.value}'. Each attribute may be declared only once.", key)
+                self.fail(
+                    ParserSyntaxError,
+                    f"duplicate attribute '{key.value}'. Each attribute may be declared only once.",
+                    key,
+                )
             made[key.value] = self.value(value)
         return made
 
@@ -171,14 +184,24 @@ class ControlFlowMixin(StatementsMixin):
         if not bound.dtype.is_int():
             self.fail(ParserTypeError, f"a loop bound must be an integer scalar, got {bound.dtype}", node)
         if form is forms.unroll and not isinstance(bound, ConstInt):
-            self.fail(ParserSyntaxError, "the bounds of pl.unroll() must be compile-time constants", node, "use pl.range for a run-time bound")
+            self.fail(
+                ParserSyntaxError,
+                "the bounds of pl.unroll() must be compile-time constants",
+                node,
+                "use pl.range for a run-time bound",
+            )
         return bound
 
     def _init_values(self, form: forms.Form, node: ast.expr | None) -> list[Expr] | None:
         if node is None:
             return None
         if form is forms.unroll:
-            self.fail(ParserSyntaxError, "pl.unroll() cannot carry values: init_values is not supported", node, "use pl.range, or assign to a name")
+            self.fail(
+                ParserSyntaxError,
+                "pl.unroll() cannot carry values: init_values is not supported",
+                node,
+                "use pl.range, or assign to a name",
+            )
         parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else None
         if parts is not None:
             return [self.expr(p) for p in parts]
@@ -193,9 +216,10 @@ class ControlFlowMixin(StatementsMixin):
                 return target, []
             hint = f"write for i in pl.{form.name}(..):, or give init_values=(..)"
             self.fail(ParserSyntaxError, "For loop target must be a name when there are no init_values", target, hint)
-        if isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[0], ast.Name):
-            if isinstance(target.elts[1], (ast.Tuple, ast.List)):
-                return target.elts[0], self.target_names(target.elts[1], "the carried values")
+        if isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            index, carried = target.elts
+            if isinstance(index, ast.Name) and isinstance(carried, (ast.Tuple, ast.List)):
+                return index, self.target_names(carried, "the carried values")
         self.fail(
             ParserSyntaxError,
             "For loop target must be a loop variable and a tuple of the carried values",
@@ -205,7 +229,7 @@ class ControlFlowMixin(StatementsMixin):
 
     def _iter_args(self, names: list[ast.Name], inits: list[Expr], node: ast.AST) -> list[IterArg]:
         if len(names) != len(inits):
-            self.fail(ParserSyntaxError, f"Mismatch: {len(names)} carried values but {len(inits)} init_values", node)
+            self.fail(ParserSyntaxError, f"Mismatch: {len(names)} carried value(s) but {len(inits)} init_values", node)
         return [IterArg(n.id, i.type, i, self.span(n)) for n, i in zip(names, inits)]
 
     def _loop_results(self, form: forms.Form, args: list[IterArg], body: Body, node: ast.stmt) -> list[Var]:
@@ -220,7 +244,9 @@ class ControlFlowMixin(StatementsMixin):
                 "give the loop init_values, or assign to a name defined before it",
             )
         if len(info.values) != len(args):
-            self.fail(ParserSyntaxError, f"the loop carries {len(args)} values but yields {len(info.values)}", info.node)
+            self.fail(
+                ParserSyntaxError, f"the loop carries {len(args)} value(s) but yields {len(info.values)}", info.node
+            )
         if args and info.names is None:
             self.fail(
                 ParserSyntaxError,
@@ -232,7 +258,9 @@ class ControlFlowMixin(StatementsMixin):
         for arg, value, name, annotation in zip(args, info.values, info.names or (), info.annotations):
             found = difference(arg.type, value.type, memory=False)
             if found is not None:
-                found = found.replace("the annotation", "the initial value").replace("the value has", "the yielded value has")
+                found = found.replace("the annotation", "the initial value").replace(
+                    "the value has", "the yielded value has"
+                )
                 self.fail(ParserTypeError, f"the carried value '{arg.name_hint}' changes its type: {found}", info.node)
             made.append(Var(name, annotation or _placed_as(arg.type, value.type), self.span(info.node)))
         return made
@@ -243,7 +271,13 @@ class ControlFlowMixin(StatementsMixin):
         self.scopes.exit_scope()
 
     def _after_loop(
-        self, frame: Frame, body: Body, results: list[Var], loop_names: dict[str, ast.Name], node: ast.stmt, trips: int | None
+        self,
+        frame: Frame,
+        body: Body,
+        results: list[Var],
+        loop_names: dict[str, ast.Name],
+        node: ast.stmt,
+        trips: int | None,
     ) -> None:
         """Make the loop's results readable, and say why its other names are not."""
         outer = self.scopes.current
@@ -284,13 +318,22 @@ class ControlFlowMixin(StatementsMixin):
 
     def _while(self, node: ast.While, limit: int) -> None:
         if node.orelse:
-            self.fail(UnsupportedFeatureError, "Unsupported statement: else after a loop is not part of the language", node.orelse[0])
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported statement: else after a loop is not part of the language",
+                node.orelse[0],
+            )
         condition = self.condition(node.test, "while")
         frame = self.scopes.enter_scope("while")
         body = self._loop_body(node, "while", "while", limit)
         self._close_frame(frame)
         if body.yielded is not None:
-            self.fail(ParserSyntaxError, "pl.yield_() in a plain while loop has nothing to carry", body.yielded.node, "assign to a name defined before the loop")
+            self.fail(
+                ParserSyntaxError,
+                "pl.yield_() in a plain while loop has nothing to carry",
+                body.yielded.node,
+                "assign to a name defined before the loop",
+            )
         self.emit(WhileStmt(condition, [], self.stmt_of(body, node), [], self.span(node)))
         self._after_loop(frame, body, [], {}, node, None)
 
@@ -299,9 +342,19 @@ class ControlFlowMixin(StatementsMixin):
         options = self.keywords(call, ("init_values",))
         inits = self._init_values(forms.while_, options.get("init_values"))
         if call.args or inits is None:
-            self.fail(ParserSyntaxError, "pl.while_() requires init_values to be specified", call, "write for (x,) in pl.while_(init_values=(x0,)):")
+            self.fail(
+                ParserSyntaxError,
+                "pl.while_() requires init_values to be specified",
+                call,
+                "write for (x,) in pl.while_(init_values=(x0,)):",
+            )
         if not isinstance(node.target, (ast.Tuple, ast.List)):
-            self.fail(ParserSyntaxError, "For loop target must be a tuple of the carried values", node.target, "write for (x,) in pl.while_(..):")
+            self.fail(
+                ParserSyntaxError,
+                "For loop target must be a tuple of the carried values",
+                node.target,
+                "write for (x,) in pl.while_(..):",
+            )
         names = self.target_names(node.target, "the carried values")
         args = self._iter_args(names, inits, node)
         frame = self.scopes.enter_scope("while")
@@ -317,7 +370,12 @@ class ControlFlowMixin(StatementsMixin):
     def _cond_statement(self, node: ast.For) -> Expr:
         first = node.body[0]
         if not isinstance(first, ast.Expr) or not self._is_form(first.value, forms.cond):
-            self.fail(ParserSyntaxError, "the first statement of a pl.while_ loop must be pl.cond(..)", first, "write pl.cond(x < n)")
+            self.fail(
+                ParserSyntaxError,
+                "the first statement of a pl.while_ loop must be pl.cond(..)",
+                first,
+                "write pl.cond(x < n)",
+            )
         call: Any = first.value
         if len(call.args) != 1 or call.keywords:
             self.fail(ParserSyntaxError, "pl.cond() takes one condition", call)
@@ -328,14 +386,20 @@ class ControlFlowMixin(StatementsMixin):
         made = self.expr(node)
         if not isinstance(made.type, ScalarType) or made.type.dtype is not DataType.BOOL:
             hint = "compare it: x != 0" if isinstance(made.type, ScalarType) else "read one element first: x[i, j] > 0"
-            self.fail(ParserTypeError, f"{word} condition must be a Bool-typed scalar, got {type_text(made.type)}", node, hint)
+            self.fail(
+                ParserTypeError, f"{word} condition must be a Bool-typed scalar, got {type_text(made.type)}", node, hint
+            )
         return made
 
     # -- if
 
     def _if(self, node: ast.If, limit: int) -> None:
-        condition = self.condition(node.test, "if")
+        known = self._known_condition(node.test)
         else_line = node.orelse[0].lineno if node.orelse else limit
+        if known is not None:
+            self._taken_branch(node.body if known else node.orelse, else_line if known else limit)
+            return
+        condition = self.condition(node.test, "if")
         then_frame = self.scopes.enter_scope("if")
         then_body = self.parse_body(node.body, "if", else_line)
         self._close_frame(then_frame)
@@ -351,6 +415,20 @@ class ControlFlowMixin(StatementsMixin):
         self._merge_branches(then_frame, then_body, else_frame, else_body, results)
         for var in results:
             self.bind_result(var, node)
+
+    def _known_condition(self, node: ast.expr) -> bool | None:
+        """The value of a condition on variables around the kernel; None for literals and run-time conditions."""
+        if isinstance(node, ast.Constant):
+            return None
+        value = self.value(node)
+        return value if isinstance(value, bool) else None
+
+    def _taken_branch(self, nodes: list[ast.stmt], limit: int) -> None:
+        """The statements of the one branch that a compile-time condition leaves."""
+        body = self.parse_body(nodes, "taken", limit)
+        self.body.stmts.extend(body.stmts)
+        if body.ends != "pl.yield_()":
+            self.body.ends = body.ends
 
     def _if_results(self, then_body: Body, else_body: Body | None, node: ast.If) -> list[Var]:
         first, second = then_body.yielded, else_body.yielded if else_body is not None else None
@@ -419,7 +497,10 @@ class ControlFlowMixin(StatementsMixin):
     def _explain_branch_name(self, outer: Frame, name: str, a: Any, b: Any, yields: bool) -> None:
         hint = "bind it in both branches, or before the if"
         if yields:
-            message, hint = f"Undefined variable '{name}': it is bound inside a branch and not yielded", "hand it out with pl.yield_"
+            message, hint = (
+                f"Undefined variable '{name}': it is bound inside a branch and not yielded",
+                "hand it out with pl.yield_",
+            )
         elif a is None or b is None:
             message = f"Undefined variable '{name}': only one branch of the if binds it"
         else:
@@ -449,15 +530,11 @@ def _is_stored_part(node: ast.AST) -> bool:
 
 def _trips(bounds: list[Expr]) -> int | None:
     """The number of iterations, when constant."""
-    values = [b.value if isinstance(b, ConstInt) else None for b in bounds]
-    if None in values:
-        return None
-    return len(range(*values))  # pyright: ignore[reportArgumentType]
+    values = [b.value for b in bounds if isinstance(b, ConstInt)]
+    return len(range(*values)) if len(values) == len(bounds) else None
 
 
-STATEMENTS.update(
-    {ast.For: ControlFlowMixin._for, ast.While: ControlFlowMixin._while, ast.If: ControlFlowMixin._if}
-)
+STATEMENTS.update({ast.For: ControlFlowMixin._for, ast.While: ControlFlowMixin._while, ast.If: ControlFlowMixin._if})
 
 
 def _placed_as(carried: Type, yielded: Type) -> Any:

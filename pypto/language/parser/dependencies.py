@@ -76,7 +76,12 @@ class DependenciesMixin(ControlFlowMixin):
         name = generator.target.id  # pyright: ignore[reportAttributeAccessIssue]
         iterable = generator.iter
         if isinstance(iterable, ast.Call) and isinstance(self.callee(iterable.func), forms.LoopForm):
-            self.fail(ParserTypeError, "the comprehension runs while parsing: it cannot iterate over a DSL loop", iterable, "iterate over range(..)")
+            self.fail(
+                ParserTypeError,
+                "the comprehension runs while parsing: it cannot iterate over a DSL loop",
+                iterable,
+                "iterate over range(..)",
+            )
         items = self._iterable(iterable)
         made = []
         frame = self.scopes.enter_scope("comprehension")
@@ -99,7 +104,9 @@ class DependenciesMixin(ControlFlowMixin):
     def _filter(self, node: ast.expr) -> bool:
         value = self.value(node)
         if isinstance(value, Expr):
-            self.fail(ParserTypeError, "the filter of the comprehension depends on an IR variable", node, _COMPREHENSION)
+            self.fail(
+                ParserTypeError, "the filter of the comprehension depends on an IR variable", node, _COMPREHENSION
+            )
         return bool(value)
 
     def tensor_names(self, node: ast.expr, what: str, repeat: bool = False) -> list[Var]:
@@ -126,5 +133,10 @@ class DependenciesMixin(ControlFlowMixin):
         """The method a launch names."""
         name = self.own_method(node)
         if name is None:
-            self.fail(ParserSyntaxError, f"pl.{form}() launches a function of the program", node, f"write pl.{form}(self.kernel, ..)")
+            self.fail(
+                ParserSyntaxError,
+                f"pl.{form}() launches a function of the program",
+                node,
+                f"write pl.{form}(self.kernel, ..)",
+            )
         return name

@@ -11,6 +11,7 @@ from ...ir.enums import ArgDirection, FunctionType, SplitMode
 from ...ir.expr import ConstBool, Expr, Var
 from ...ir.visitor import walk
 from .. import forms
+from ..annotations import _Annotation
 from .control_flow import ControlFlowMixin
 
 
@@ -50,7 +51,11 @@ class DirectivesMixin(ControlFlowMixin):
             return str(part.value)
         assert isinstance(part, ast.FormattedValue)
         if part.conversion != -1 or part.format_spec is not None:
-            self.fail(ParserSyntaxError, "f-strings of pl.static_print() take plain {expr} placeholders: no conversions or format specs", part)
+            self.fail(
+                ParserSyntaxError,
+                "f-strings of pl.static_print() take plain {expr} placeholders: no conversions or format specs",
+                part,
+            )
         return self._shown(part.value)
 
     def _static_assert(self, node: ast.Call) -> None:
@@ -68,28 +73,48 @@ class DirectivesMixin(ControlFlowMixin):
         if isinstance(value, Expr):
             known = getattr(value, "value", None)
             if known is None:
-                self.fail(ParserSyntaxError, "the condition of pl.static_assert() must be known at compile time", node.args[0])
+                self.fail(
+                    ParserSyntaxError, "the condition of pl.static_assert() must be known at compile time", node.args[0]
+                )
             value = known
         if not value:
             self.fail(ParserError, f"static_assert failed: {message or ast.unparse(node.args[0])}", node)
 
     def _func_attr(self, node: ast.Call) -> None:
         if len(node.args) != 1 or node.keywords:
-            self.fail(ParserSyntaxError, "pl.func_attr() takes exactly one positional dict argument", node, 'write pl.func_attr({"key": value})')
+            self.fail(
+                ParserSyntaxError,
+                "pl.func_attr() takes exactly one positional dict argument",
+                node,
+                'write pl.func_attr({"key": value})',
+            )
         if self.body.stmts or self.body.kind != "function":
-            self.fail(ParserSyntaxError, "pl.func_attr() must appear before every other statement of the function", node)
+            self.fail(
+                ParserSyntaxError, "pl.func_attr() must appear before every other statement of the function", node
+            )
         for key, value in self.attr_dict(node.args[0]).items():
             if key in ("auto_scope", "external_source"):
-                self.fail(ParserSyntaxError, f"'{key}' cannot be set with pl.func_attr()", node.args[0], f"write @pl.function({key}=..)")
+                self.fail(
+                    ParserSyntaxError,
+                    f"'{key}' cannot be set with pl.func_attr()",
+                    node.args[0],
+                    f"write @pl.function({key}=..)",
+                )
             if key in self.attrs:
                 self.fail(
-                    ParserSyntaxError, f"duplicate function attribute '{key}'. Each attribute may be declared only once.", node.args[0]
+                    ParserSyntaxError,
+                    f"duplicate function attribute '{key}'. Each attribute may be declared only once.",
+                    node.args[0],
                 )
             self.set_attr(key, value, node.args[0])
 
     def set_attr(self, key: str, value: Any, node: ast.AST, from_decorator: bool = False) -> None:
         """Note an attribute of the function."""
         value = self.closure_value(value)
+        if isinstance(value, _Annotation):
+            self.fail(
+                ParserSyntaxError, f"attribute '{key}' is an annotation-only {value.kind}, which holds no value", node
+            )
         if isinstance(value, SplitMode) and key == "split":
             if value is SplitMode.NONE:
                 return
@@ -118,7 +143,12 @@ class DirectivesMixin(ControlFlowMixin):
         if len(node.args) != 1 or node.keywords:
             self.fail(ParserSyntaxError, "pl.dump_tag() takes exactly one positional argument, a tensor variable", node)
         if not isinstance(node.args[0], ast.Name):
-            self.fail(ParserSyntaxError, "pl.dump_tag() takes a bare variable name", node.args[0], "bind the tensor to a name first")
+            self.fail(
+                ParserSyntaxError,
+                "pl.dump_tag() takes a bare variable name",
+                node.args[0],
+                "bind the tensor to a name first",
+            )
         value = self.value(node.args[0])
         if not isinstance(value, Var):
             self.fail(ParserTypeError, "pl.dump_tag() takes a tensor variable", node.args[0])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, Final
 
 from ...errors import (
+    InternalError,
     InvalidOperationError,
     ParserSyntaxError,
     ParserTypeError,
@@ -86,9 +88,14 @@ class ExpressionsMixin(ParserBase):
         """The value of ``node``: a Python object when known at compile time, else an expression."""
         handler = _VALUES.get(type(node))
         if handler is None:
-            what = _UNSUPPORTED.get(type(node), type(node).__name__)
-            title, _, advice = what.partition(": ")
-            self.fail(UnsupportedFeatureError, f"Unsupported expression: {title} is not part of the language", node, advice or None)
+            kind = type(node).__name__
+            title, _, advice = _UNSUPPORTED.get(type(node), "this").partition(": ")
+            self.fail(
+                UnsupportedFeatureError,
+                f"Unsupported expression {kind}: {title} is not part of the language",
+                node,
+                advice or None,
+            )
         return handler(self, node)
 
     def expr(self, node: ast.expr) -> Expr:
@@ -108,14 +115,24 @@ class ExpressionsMixin(ParserBase):
         if isinstance(value, Expr):
             if isinstance(value, ConstInt):
                 return value.value
-            self.fail(ParserSyntaxError, f"{what} must be a compile-time constant", node, "use a literal or a variable of the enclosing scope")
+            self.fail(
+                ParserSyntaxError,
+                f"{what} must be a compile-time constant",
+                node,
+                "use a literal or a variable of the enclosing scope",
+            )
         return value
 
     # -- leaves
 
     def _constant(self, node: ast.Constant) -> Any:
         if node.value is Ellipsis:
-            self.fail(UnsupportedFeatureError, "Unsupported expression: `...` has no value", node, "write `:` for a whole dimension")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported expression: `...` has no value",
+                node,
+                "write `:` for a whole dimension",
+            )
         if isinstance(node.value, (bytes, complex)):
             self.fail(UnsupportedFeatureError, f"Unsupported literal {node.value!r}", node)
         return node.value
@@ -128,6 +145,14 @@ class ExpressionsMixin(ParserBase):
             return self.closure_value(getattr(owner, node.attr))
         except AttributeError as error:
             self._no_attribute(owner, node, error)
+        except InternalError:
+            raise
+        except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise ParserTypeError(
+                f"Failed to evaluate expression '{ast.unparse(node)}': {message_of(error)}",
+                self.span(node),
+                source_lines=self.source.lines,
+            ) from error
 
     def _expr_attribute(self, owner: Expr, node: ast.Attribute) -> Any:
         t = owner.type
@@ -150,16 +175,17 @@ class ExpressionsMixin(ParserBase):
         names = [n for n in dir(owner) if not n.startswith("_")]
         close = get_close_matches(node.attr, names, 2)
         hint = f"did you mean {' or '.join(f'{ast.unparse(node.value)}.{c}' for c in close)}?" if close else None
-        if self._is_namespace(owner):
+        if self.is_namespace(owner):
             message, cls = f"Unknown operation '{path}'", InvalidOperationError
         else:
             message, cls = f"'{path}': {message_of(error)}", UndefinedVariableError
         span = self.span(node)
         raise cls(message, span, hint, source_lines=self.source.lines) from error
 
-    def _is_namespace(self, owner: Any) -> bool:
+    def is_namespace(self, owner: Any) -> bool:
+        """Whether ``owner`` is `pl` or a level of its operators."""
         name = getattr(owner, "__name__", "") or ""
-        return name.startswith("pypto.") or type(owner).__module__.startswith("pypto.ops")
+        return isinstance(owner, ModuleType) and name.startswith("pypto.")
 
     # -- operators
 
@@ -176,11 +202,21 @@ class ExpressionsMixin(ParserBase):
         if not isinstance(left, Expr) and not isinstance(right, Expr):
             return self._fold(python, (left, right), node)
         if self._scalars(left, right):
+            self._check_bits(name, (left, right), node, symbol)
             try:
                 return S.build_scalar(name, (left, right), self.span(node))
             except OP_ERRORS as error:
                 raise self.wrap_op_error(f"operator '{symbol}'", error, node) from error
         return self._tensor_operator(op, left, right, node, symbol)
+
+    def _check_bits(self, name: str, operands: Sequence[Any], node: ast.AST, symbol: str) -> None:
+        """Bitwise operators take integers."""
+        if name.startswith("Bit"):
+            for value in operands:
+                dtype = value.dtype if isinstance(value, Expr) else None
+                if isinstance(value, float) or (dtype is not None and dtype.is_float()):
+                    shown = dtype or "a float"
+                    self.fail(InvalidOperationError, f"operator '{symbol}' needs integers, got {shown}", node)
 
     def _scalars(self, *values: Any) -> bool:
         return all(
@@ -260,13 +296,20 @@ class ExpressionsMixin(ParserBase):
         if not (self._shaped(left) and self._operand(right)):
             kinds = [type_text(v.type) if isinstance(v, Expr) else type(v).__name__ for v in (left, right)]
             self.fail(InvalidOperationError, f"operator '{symbol}' does not compare {kinds[0]} and {kinds[1]}", node)
-        return self.unified(kind, [left, right], node)
+        self.fail(
+            InvalidOperationError,
+            f"operator '{symbol}' does not compare tensors or tiles element by element",
+            node,
+            f"write pl.cmp(..) with the comparison '{kind}'",
+        )
 
     def _identity_or_membership(self, op: ast.cmpop, left: Any, right: Any, node: ast.Compare) -> Any:
         if isinstance(left, Expr) or isinstance(right, Expr):
             if right is None and isinstance(op, (ast.Is, ast.IsNot)):
                 return isinstance(op, ast.IsNot)
-            self.fail(UnsupportedFeatureError, "Unsupported comparison: `is` and `in` work on compile-time values only", node)
+            self.fail(
+                UnsupportedFeatureError, "Unsupported comparison: `is` and `in` work on compile-time values only", node
+            )
         python: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
             ast.Is: operator.is_,
             ast.IsNot: operator.is_not,
@@ -288,7 +331,9 @@ class ExpressionsMixin(ParserBase):
         sides = [self.as_expr(left, node), self.as_expr(right, node)]
         for side in sides:
             if not isinstance(side.type, ScalarType):
-                self.fail(InvalidOperationError, f"'{name.lower()}' needs scalar conditions, got {type_text(side.type)}", node)
+                self.fail(
+                    InvalidOperationError, f"'{name.lower()}' needs scalar conditions, got {type_text(side.type)}", node
+                )
         return S.build_scalar(name, sides, self.span(node))
 
     def _ifexp(self, node: ast.IfExp) -> Any:
@@ -327,7 +372,9 @@ class ExpressionsMixin(ParserBase):
         if not isinstance(index, int):
             self.fail(ParserSyntaxError, "a tuple index is an integer", node.slice)
         if not -count <= index < count:
-            self.fail(ParserTypeError, f"tuple index {index} is out of range: the tuple has {count} elements", node.slice)
+            self.fail(
+                ParserTypeError, f"tuple index {index} is out of range: the tuple has {count} elements", node.slice
+            )
         return TupleGetItemExpr(owner, index % count, self.span(node))
 
 

@@ -13,13 +13,13 @@ from ...ir.program import Function
 from ...ir.stmt import ReturnStmt
 from ...ir.types import Type
 from .. import forms
+from .directives import DirectivesMixin
 from .inline import InlineMixin
 from .source import SourceFile
 from .span_tracker import SourceMap
 from .statements import Body, merge_types
 from .submits import SubmitsMixin
 from .subscripts import SubscriptsMixin
-from .directives import DirectivesMixin
 from .type_consistency import difference
 from .type_resolver import TypeResolver
 
@@ -93,11 +93,23 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         args = self.node.args
         for bad, what in ((args.vararg, "*"), (args.kwarg, "**")):
             if bad is not None:
-                self.fail(UnsupportedFeatureError, f"Unsupported parameter: {what}{bad.arg}", bad, "declare each parameter")
+                self.fail(
+                    UnsupportedFeatureError, f"Unsupported parameter: {what}{bad.arg}", bad, "declare each parameter"
+                )
         if args.posonlyargs or args.kwonlyargs:
-            self.fail(UnsupportedFeatureError, "Unsupported parameters: `/` and `*` markers", (args.posonlyargs or args.kwonlyargs)[0], "declare plain parameters")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported parameters: `/` and `*` markers",
+                (args.posonlyargs or args.kwonlyargs)[0],
+                "declare plain parameters",
+            )
         if args.defaults:
-            self.fail(UnsupportedFeatureError, "Unsupported parameter: default values", args.defaults[0], "pass the value where the function is called")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported parameter: default values",
+                args.defaults[0],
+                "pass the value where the function is called",
+            )
         params = args.args[1:] if self.program is not None and args.args and args.args[0].arg == "self" else args.args
         for param in params:
             self._param(param)
@@ -124,7 +136,7 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         node = self.node
         for key, value in self.options.attrs.items():
             if not isinstance(key, str):
-                self.fail(ParserSyntaxError, f"attribute names are strings, got {key!r}", node)
+                self.fail(ParserSyntaxError, f"attribute keys must be strings, got {key!r}", node)
             self.set_attr(key, value, node, from_decorator=True)
         if self._is_abstract():
             return self._function(abstract=True)
@@ -149,7 +161,9 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
     def _is_abstract(self) -> bool:
         """Whether the body is ``...``: a sub-worker whose code is bound when the program runs."""
         rest = [s for s in self.node.body if not self._is_prologue(s)]
-        ellipsis = len(rest) == 1 and isinstance(rest[0], ast.Expr) and getattr(rest[0].value, "value", None) is Ellipsis
+        ellipsis = (
+            len(rest) == 1 and isinstance(rest[0], ast.Expr) and getattr(rest[0].value, "value", None) is Ellipsis
+        )
         if not ellipsis or self.options.role is not Role.SubWorker or self.options.level is None:
             return False
         for stmt in self.node.body:
@@ -171,9 +185,17 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             attrs["external_source"] = options.external_source
         try:
             return Function(
-                self.node.name, self.params, self.return_types, self.stmt_of(self.body, self.node), span,
-                type=options.type, level=options.level, role=options.role, attrs=attrs, requires_runtime_binding=abstract,
-            )  # fmt: skip
+                self.node.name,
+                self.params,
+                self.return_types,
+                self.stmt_of(self.body, self.node),
+                span,
+                type=options.type,
+                level=options.level,
+                role=options.role,
+                attrs=attrs,
+                requires_runtime_binding=abstract,
+            )
         except ValueError as error:
             self.fail(ParserSyntaxError, str(error), self.node)
 

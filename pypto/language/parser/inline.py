@@ -51,12 +51,17 @@ class InlineMixin(CallsMixin):
         given: dict[str, ast.expr] = dict(zip(params, node.args))
         for keyword in node.keywords:
             if keyword.arg not in params or keyword.arg in given:
-                self.fail(ParserTypeError, f"inline function '{function.name}' does not take '{keyword.arg}' here", keyword.value)
+                self.fail(
+                    ParserTypeError,
+                    f"inline function '{function.name}' does not take '{keyword.arg}' here",
+                    keyword.value,
+                )
             given[keyword.arg] = keyword.value
+        count = len(node.args) + len(node.keywords)
         if len(given) != len(params) or len(node.args) > len(params):
             self.fail(
                 ParserTypeError,
-                f"Inline function '{function.name}' expects {len(params)} argument(s), got {len(node.args) + len(node.keywords)}",
+                f"Inline function '{function.name}' expects {len(params)} argument(s), got {count}",
                 node,
                 f"call {function.name}({', '.join(params)})",
             )

@@ -35,10 +35,19 @@ class OptimizationsMixin(ControlFlowMixin):
         if node is None:
             return made
         if not isinstance(node, ast.List):
-            self.fail(ParserSyntaxError, f"pl.{region}(optimizations=..) must be a list literal", node, "write optimizations=[pl.split(..)]")
+            self.fail(
+                ParserSyntaxError,
+                f"pl.{region}(optimizations=..) must be a list literal",
+                node,
+                "write optimizations=[pl.split(..)]",
+            )
         seen: set[str] = set()
         for entry in node.elts:
-            form = self.callee(entry.func) if isinstance(entry, ast.Call) and isinstance(entry.func, (ast.Attribute, ast.Name)) else None
+            form = (
+                self.callee(entry.func)
+                if isinstance(entry, ast.Call) and isinstance(entry.func, (ast.Attribute, ast.Name))
+                else None
+            )
             if not isinstance(entry, ast.Call) or form not in (forms.split, forms.cross_core_slot):
                 self.fail(
                     ParserSyntaxError,
@@ -66,15 +75,30 @@ class OptimizationsMixin(ControlFlowMixin):
 
     def _slots(self, entry: ast.Call, made: Optimizations) -> None:
         if entry.args:
-            self.fail(ParserSyntaxError, "pl.cross_core_slot() takes no positional arguments", entry.args[0], "write slot_num=N")
+            self.fail(
+                ParserSyntaxError,
+                "pl.cross_core_slot() takes no positional arguments",
+                entry.args[0],
+                "write slot_num=N",
+            )
         named = self._entry_keywords(entry, ("slot_num",))
         if "slot_num" not in named:
-            self.fail(ParserSyntaxError, "pl.cross_core_slot() requires the slot_num= keyword", entry, "write pl.cross_core_slot(slot_num=4)")
+            self.fail(
+                ParserSyntaxError,
+                "pl.cross_core_slot() requires the slot_num= keyword",
+                entry,
+                "write pl.cross_core_slot(slot_num=4)",
+            )
         self._set_slots(self._slot_count(named["slot_num"]), made, entry)
 
     def _set_slots(self, count: int, made: Optimizations, entry: ast.Call) -> None:
         if made.slot_num is not None:
-            self.fail(ParserSyntaxError, "optimizations= sets the cross-core slot count twice", entry, "keep pl.cross_core_slot(slot_num=..)")
+            self.fail(
+                ParserSyntaxError,
+                "optimizations= sets the cross-core slot count twice",
+                entry,
+                "keep pl.cross_core_slot(slot_num=..)",
+            )
         made.slot_num = count
 
     def _slot_count(self, node: ast.expr) -> int:
@@ -87,5 +111,10 @@ class OptimizationsMixin(ControlFlowMixin):
     def _entry_keywords(self, entry: ast.Call, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
         for kw in entry.keywords:
             if kw.arg not in allowed:
-                self.fail(ParserSyntaxError, f"Unknown keyword argument '{kw.arg}'", kw.value, f"it takes {', '.join(allowed)}")
+                self.fail(
+                    ParserSyntaxError,
+                    f"Unknown keyword argument '{kw.arg}'",
+                    kw.value,
+                    f"it takes {', '.join(allowed)}",
+                )
         return {k.arg: k.value for k in entry.keywords if k.arg}

@@ -37,7 +37,9 @@ def closure_of_calls(functions: Sequence[Function]) -> list[Function]:
             if other is called and called not in functions:
                 queue.append(called)
             elif other is not called:
-                raise ParserSyntaxError(f"two different functions are named '{called.name}'", called.span, "rename one of them")
+                raise ParserSyntaxError(
+                    f"two different functions are named '{called.name}'", called.span, "rename one of them"
+                )
     return list(found.values())
 
 
@@ -80,7 +82,12 @@ class ProgramContext:
             method.source, method.node, method.closure, method.options, program=self, source_map=method.source_map
         )
         if name in self._parsers:
-            parser.fail(ParserSyntaxError, f"function '{name}' is defined twice in the program", method.node, "rename one of them")
+            parser.fail(
+                ParserSyntaxError,
+                f"function '{name}' is defined twice in the program",
+                method.node,
+                "rename one of them",
+            )
         args = method.node.args.args
         if (not args or args[0].arg != "self") and method.options.role is not Role.SubWorker:
             parser.fail(

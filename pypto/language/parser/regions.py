@@ -21,10 +21,12 @@ from ...ir.stmt import (
     SpmdScopeStmt,
     Stmt,
 )
-from ...ir.types import ScalarType
+from ...ir.types import DistributedTensorType, ScalarType, TensorType
 from ...ops.registry import call as build_op
 from .. import forms
+from .calls import OP_HOOKS
 from .dependencies import DependenciesMixin
+from .expr_evaluator import MISSING
 from .optimizations import Optimizations, OptimizationsMixin
 from .statements import STATEMENTS, Body
 
@@ -37,11 +39,16 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
 
     def _with(self, node: ast.With, limit: int) -> None:
         if len(node.items) != 1:
-            self.fail(UnsupportedFeatureError, "Unsupported statement: one with statement opens one region", node, "nest the with statements")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported statement: one with statement opens one region",
+                node,
+                "nest the with statements",
+            )
         item = node.items[0]
         call = item.context_expr
-        form = self.callee(call.func) if isinstance(call, ast.Call) else None
-        handler = _REGIONS.get(form) if isinstance(form, forms.Form) else None
+        form = self._region_form(call)
+        handler = _REGIONS.get(form) if form is not None else None
         if handler is None or not isinstance(call, ast.Call):
             self.fail(
                 UnsupportedFeatureError,
@@ -50,8 +57,19 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
                 "use pl.at, pl.cluster, pl.spmd, pl.split_aiv, pl.scope or pl.manual_scope",
             )
         if item.optional_vars is not None and form not in (forms.at, forms.spmd):
-            self.fail(ParserSyntaxError, "`as` only applies to pl.at(..) and pl.spmd(..)", item.optional_vars, "remove it")
+            self.fail(
+                ParserSyntaxError, "`as` only applies to pl.at(..) and pl.spmd(..)", item.optional_vars, "remove it"
+            )
         handler(self, call, item.optional_vars, node, limit)
+
+    def _region_form(self, call: ast.expr) -> forms.Form | None:
+        """The construct a with statement names, if it names one."""
+        if not isinstance(call, ast.Call) or not isinstance(call.func, (ast.Name, ast.Attribute)):
+            return None
+        if isinstance(call.func, ast.Name) and self.evaluator.lookup(call.func.id) is MISSING:
+            return None
+        form = self.callee(call.func) if self.own_method(call.func) is None else None
+        return form if isinstance(form, forms.Form) else None
 
     def region_body(self, kind: str, node: ast.With | ast.For, limit: int) -> Body:
         """The statements of a region. Names bound in it are readable after it."""
@@ -95,7 +113,12 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
         value = self.value(node)
         if not isinstance(value, enum):
             example = next(iter(enum)).name
-            self.fail(ParserTypeError, f"{what} must be a {enum.__name__}, got {ast.unparse(node)}", node, f"write pl.{enum.__name__}.{example}")
+            self.fail(
+                ParserTypeError,
+                f"{what} must be a {enum.__name__}, got {ast.unparse(node)}",
+                node,
+                f"write pl.{enum.__name__}.{example}",
+            )
         return value
 
     def _hint(self, options: dict[str, ast.expr]) -> str:
@@ -167,7 +190,11 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
             return
         if entries.given:
             at = options["optimizations"]
-            self.fail(ParserSyntaxError, f"pl.at(optimizations=..) applies to level=pl.Level.CORE_GROUP only, not {level.name}", at)
+            self.fail(
+                ParserSyntaxError,
+                f"pl.at(optimizations=..) applies to level=pl.Level.CORE_GROUP only, not {level.name}",
+                at,
+            )
         if role is Role.SubWorker and level.value > Level.CORE_GROUP.value and level is not Level.CHIP_DIE:
             self.fail(
                 ParserSyntaxError,
@@ -178,13 +205,24 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
         attrs = self._launch_attrs(options)
         self._capture(target, attrs, node)
         body = self.stmt_of(self.region_body("hierarchy", node, limit), node)
-        self.emit(HierarchyScopeStmt(level=level, role=role, name_hint=hint, body=body, attrs=attrs, span=self.span(node)))
+        self.emit(
+            HierarchyScopeStmt(level=level, role=role, name_hint=hint, body=body, attrs=attrs, span=self.span(node))
+        )
 
     def _at_core_group(
-        self, options: dict[str, ast.expr], role: Any, entries: Optimizations, hint: str, target: Any, node: ast.With, limit: int
+        self,
+        options: dict[str, ast.expr],
+        role: Any,
+        entries: Optimizations,
+        hint: str,
+        target: Any,
+        node: ast.With,
+        limit: int,
     ) -> None:
         if role is not None:
-            self.fail(ParserSyntaxError, "role= does not apply to level=pl.Level.CORE_GROUP", options["role"], "remove role=")
+            self.fail(
+                ParserSyntaxError, "role= does not apply to level=pl.Level.CORE_GROUP", options["role"], "remove role="
+            )
         attrs = self._launch_attrs(options) | entries.attrs()
         self._merge_dump_tags(attrs)
         self._capture(target, attrs, node)
@@ -215,8 +253,14 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
         self._runtime_scope(True, self.settings(forms.manual_scope, call), node, limit)
 
     def _runtime_scope(self, manual: bool, options: dict[str, ast.expr], node: ast.With, limit: int) -> None:
-        if manual and "manual" in self.regions:
-            self.fail(ParserSyntaxError, "a manual scope cannot be nested in another", node, "one manual scope covers everything inside it")
+        if "manual" in self.regions:
+            kind = "a manual" if manual else "an AUTO"
+            self.fail(
+                ParserSyntaxError,
+                f"{kind} scope cannot be nested in a manual one",
+                node,
+                "one manual scope covers everything inside it",
+            )
         body = self.stmt_of(self.region_body("manual" if manual else "scope", node, limit), node)
         self.emit(RuntimeScopeStmt(manual=manual, name_hint=self._hint(options), body=body, span=self.span(node)))
 
@@ -225,7 +269,12 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
     def _spmd(self, call: ast.Call, target: ast.expr | None, node: ast.With, limit: int) -> None:
         options = self.settings(forms.spmd, call)
         if "deps" in options and target is None:
-            self.fail(ParserSyntaxError, "pl.spmd() without `as tid` does not accept 'deps='", options["deps"], "write with pl.spmd(.., deps=[..]) as tid:")
+            self.fail(
+                ParserSyntaxError,
+                "pl.spmd() without `as tid` does not accept 'deps='",
+                options["deps"],
+                "write with pl.spmd(.., deps=[..]) as tid:",
+            )
         if target is not None and "cluster" in self.regions:
             self.fail(ParserSyntaxError, "pl.spmd() cannot capture a TaskId when nested inside pl.cluster()", target)
         core_num, sync, hint, entries, attrs = self._spmd_settings(options, call)
@@ -252,7 +301,7 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
         if attrs.get("allow_early_resolve") and "cluster" in self.regions:
             self.fail(
                 ParserSyntaxError,
-                "pl.spmd(allow_early_resolve=True) cannot be nested inside `pl.cluster`: it launches no task of its own there",
+                "pl.spmd(allow_early_resolve=True) cannot be nested inside `pl.cluster`: it launches no task there",
                 options["allow_early_resolve"],
             )
         entries = self.optimization_list("spmd", options.get("optimizations"))
@@ -282,21 +331,31 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
 
     def _misplaced_optimizations(self, carrier: ast.Call, node: ast.expr) -> None:
         if any(k.arg == "optimizations" for k in carrier.keywords):
-            self.fail(ParserSyntaxError, "`optimizations=` is specified twice, on pl.spmd() and on its pl.at()", node, "keep the one on pl.at()")
-        self.fail(ParserSyntaxError, "`optimizations=` belongs on the InCore scope the body opens", node, "move it to the pl.at(..)")
+            self.fail(
+                ParserSyntaxError,
+                "`optimizations=` is specified twice, on pl.spmd() and on its pl.at()",
+                node,
+                "keep the one on pl.at()",
+            )
+        self.fail(
+            ParserSyntaxError,
+            "`optimizations=` belongs on the InCore scope the body opens",
+            node,
+            "move it to the pl.at(..)",
+        )
 
     def _check_dispatch(self, node: ast.With) -> None:
         launches = [c for stmt in node.body for c in ast.walk(stmt) if isinstance(c, ast.Call) and self._is_dispatch(c)]
         if not launches:
             self.fail(
                 ParserSyntaxError,
-                "the pl.spmd() body neither reads the per-block index nor calls a kernel: every block would do the same work",
+                "the pl.spmd() body neither reads the per-block index nor calls a kernel: all blocks would do the same",
                 node,
                 "read pl.tile.get_block_idx(), or write for i in pl.spmd(n):",
             )
         if len(launches) > 1:
-            self.fail(ParserSyntaxError, f"the pl.spmd() body launches 2 kernels or more ({len(launches)})" if len(launches) > 2
-                      else "the pl.spmd() body launches 2 kernels", launches[1], "use one pl.spmd() for each kernel")  # fmt: skip
+            message = f"the pl.spmd() body launches {len(launches)} kernels"
+            self.fail(ParserSyntaxError, message, launches[1], "use one pl.spmd() for each kernel")
 
     def _is_dispatch(self, call: ast.Call) -> bool:
         if self.own_method(call.func) is not None:
@@ -309,15 +368,23 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
         return isinstance(found, Function) or hasattr(found, "is_inline_function")
 
     def _emit_spmd(
-        self, core_num: Expr, sync: bool, hint: str, wrap: Optimizations | None, body: Stmt, attrs: dict[str, Any], node: ast.stmt
+        self,
+        core_num: Expr,
+        sync: bool,
+        hint: str,
+        wrap: Optimizations | None,
+        body: Stmt,
+        attrs: dict[str, Any],
+        node: ast.stmt,
     ) -> None:
         span = self.span(node)
         outer = hint
         if wrap is not None:
             inner: dict[str, Any] = wrap.attrs()
             self._merge_dump_tags(inner)
-            body = InCoreScopeStmt(name_hint=hint, body=body, split=wrap.split, attrs=inner, span=span)
-            outer = f"{hint}_spmd" if hint else ""
+            base = hint.removesuffix("_spmd") or hint
+            body = InCoreScopeStmt(name_hint=base, body=body, split=wrap.split, attrs=inner, span=span)
+            outer = f"{base}_spmd" if hint else ""
         self.emit(SpmdScopeStmt(core_num=core_num, sync_start=sync, name_hint=outer, body=body, attrs=attrs, span=span))
 
     # -- region loops
@@ -336,7 +403,12 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
     def _spmd_loop(self, call: ast.Call, node: ast.For, limit: int) -> None:
         options = self.settings(forms.spmd, call)
         if "deps" in options:
-            self.fail(ParserSyntaxError, "a pl.spmd() loop does not accept 'deps='", options["deps"], "write with pl.spmd(.., deps=[..]) as tid:")
+            self.fail(
+                ParserSyntaxError,
+                "a pl.spmd() loop does not accept 'deps='",
+                options["deps"],
+                "write with pl.spmd(.., deps=[..]) as tid:",
+            )
         core_num, sync, hint, entries, attrs = self._spmd_settings(options, call)
         body = self._indexed_body("spmd", "tile.get_block_idx", node, limit)
         self._emit_spmd(core_num, sync, hint, entries, body, attrs, node)
@@ -357,12 +429,26 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
     def _split_aiv_loop(self, call: ast.Call, node: ast.For, limit: int) -> None:
         options = self.settings(forms.split_aiv, call)
         if "split_aiv" in self.regions:
-            self.fail(ParserSyntaxError, "a nested pl.split_aiv region is not allowed", call, "one region already uses both lanes")
+            self.fail(
+                ParserSyntaxError,
+                "a nested pl.split_aiv region is not allowed",
+                call,
+                "one region already uses both lanes",
+            )
         count = self.constant(options["count"], "the lane count") if "count" in options else 2
         if count != 2:
-            self.fail(ParserSyntaxError, f"pl.split_aiv() requires n == 2, the number of vector lanes, got {count}", options["count"])
+            self.fail(
+                ParserSyntaxError,
+                f"pl.split_aiv() requires n == 2, the number of vector lanes, got {count}",
+                options["count"],
+            )
         if "mode" not in options:
-            self.fail(ParserSyntaxError, "pl.split_aiv() requires mode=", call, "write mode=pl.SplitMode.UP_DOWN, LEFT_RIGHT or NONE")
+            self.fail(
+                ParserSyntaxError,
+                "pl.split_aiv() requires mode=",
+                call,
+                "write mode=pl.SplitMode.UP_DOWN, LEFT_RIGHT or NONE",
+            )
         mode = self._member(SplitMode, options["mode"], "mode")
         outer_mode, self.split_mode = self.__dict__.get("split_mode"), mode
         body = self._indexed_body("split_aiv", "tile.get_subblock_idx", node, limit)
@@ -373,6 +459,35 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
             self._merge_dump_tags(attrs)
             region = InCoreScopeStmt(body=region, split=SplitMode.NONE, attrs=attrs, span=self.span(node))
         self.emit(region)
+
+
+def _lane_operator(self: Any, op: Any, node: ast.Call) -> Any:
+    """``pl.aiv_shard`` and ``pl.aic_gather`` divide as the region they stand in does."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else op.__name__
+    if any(k.arg == "split" for k in node.keywords):
+        value = self.value(node.args[0]) if node.args else None
+        if isinstance(value, Expr) and isinstance(value.type, TensorType):
+            self.fail(
+                ParserSyntaxError,
+                f"pl.tile.{name}(x, split=..) is tile-only",
+                node,
+                "write it in a pl.split_aiv region",
+            )
+        return self.apply_operator(op, node)
+    mode = self.__dict__.get("split_mode")
+    if any(k.arg == "mode" for k in node.keywords) or len(node.args) > 1:
+        self.fail(ParserSyntaxError, f"pl.{name}() does not take a mode: it has that of its region", node)
+    if mode is None:
+        hint = "write for lane in pl.split_aiv(2, mode=..):"
+        self.fail(ParserSyntaxError, f"pl.{name}() needs an enclosing pl.split_aiv region", node, hint)
+    value = self.value(node.args[0]) if node.args else None
+    if isinstance(value, Expr) and isinstance(value.type, DistributedTensorType):
+        self.fail(ParserSyntaxError, f"pl.{name}() does not take a distributed tensor", node.args[0])
+    level = "tensor" if isinstance(value, Expr) and isinstance(value.type, TensorType) else "tile"
+    return self.operator(f"{level}.{name}", [value], node, split=mode.value)
+
+
+OP_HOOKS["aiv_shard"] = OP_HOOKS["aic_gather"] = _lane_operator
 
 
 def reads_block_index(body: list[ast.stmt]) -> bool:

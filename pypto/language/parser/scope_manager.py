@@ -66,7 +66,9 @@ class ScopeManager:
         frame = self.frames[-1]
         if self.strict_ssa and not allow_redef and name in frame.names:
             raise SSAViolationError(
-                f"Variable '{name}' is already defined", span, hint=f"give the new value a name of its own: {name}_1 = .."
+                f"Variable '{name}' is already defined",
+                span,
+                hint=f"give the new value a name of its own: {name}_1 = ..",
             )
         frame.names[name] = value
         frame.lost.pop(name, None)

@@ -15,7 +15,7 @@ from ...ir.visitor import Rewriter
 
 
 class Signature:
-    """A function seen from its callers. ``results`` is None until the body of a function without annotation is known."""
+    """A function seen from its callers. Without annotation, ``results`` is None until the body is known."""
 
     __slots__ = ("name", "global_var", "params", "results", "declared", "func_type")
 
@@ -72,11 +72,25 @@ def substitute_types(types: Sequence[Type], signature: Signature, args: Sequence
         return list(types)
     known: dict[Var, Expr] = {}
     for (param, _), arg in zip(signature.params, args):
-        known.setdefault(param, arg) if isinstance(param.type, Type) else None
+        known.setdefault(param, arg)
         _match_types(param.type, arg.type, known)
     closed = {v: _Substitution(known).rewrite(e) for v, e in known.items()}
     mapping = _Substitution({v: e for v, e in closed.items() if e is not v})
     return [mapping.rewrite_type(t) for t in types]
+
+
+def conflicting_binding(signature: Signature, args: Sequence[Expr]) -> tuple[str, int, int] | None:
+    """A dimension of the callee that two arguments give different constant extents: its name and both."""
+    known: dict[Var, int] = {}
+    for (param, _), arg in zip(signature.params, args):
+        if not isinstance(param.type, ShapedType) or not isinstance(arg.type, ShapedType):
+            continue
+        for formal, actual in zip(param.type.shape, arg.type.shape):
+            if isinstance(formal, Var) and isinstance(actual, ConstInt):
+                first = known.setdefault(formal, actual.value)
+                if first != actual.value:
+                    return formal.name_hint, first, actual.value
+    return None
 
 
 class _Substitution(Rewriter):

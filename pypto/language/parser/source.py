@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 from collections import deque
 from collections.abc import Sequence
 from types import FunctionType
@@ -112,12 +113,22 @@ def source_file(filename: str, module_globals: dict[str, Any] | None = None) -> 
     if filename not in _cache:
         linecache.checkcache(filename)
     lines = linecache.getlines(filename, module_globals)
+    if not lines and filename == "<string>":
+        lines = _command_line_source()
     if not lines:
         return None
     cached = _cache.get(filename)
-    if cached is None or cached.lines is not lines:
+    if cached is None or (cached.lines is not lines and cached.lines != lines):
         cached = _cache[filename] = SourceFile(filename, lines)
     return cached
+
+
+def _command_line_source() -> list[str]:
+    """The text of ``python -c``."""
+    arguments = sys.orig_argv
+    if "-c" not in arguments[1:-1]:
+        return []
+    return arguments[arguments.index("-c", 1) + 1].splitlines(keepends=True)
 
 
 def locate_function(fn: FunctionType) -> tuple[SourceFile, ast.FunctionDef]:
@@ -127,7 +138,7 @@ def locate_function(fn: FunctionType) -> tuple[SourceFile, ast.FunctionDef]:
     node = source.functions.get(code.co_firstlineno) if source is not None else None
     if source is None or node is None or node.name != code.co_name:
         raise ParserSyntaxError(
-            f"Cannot read the source of function '{fn.__name__}'",
+            f"Cannot retrieve source code of function '{fn.__name__}'",
             Span(code.co_filename, code.co_firstlineno, 1),
             hint="define the kernel with `def` in a file or notebook cell, or pass its text to pl.parse()",
         )

@@ -15,11 +15,20 @@ from ...errors import (
     ParserTypeError,
     UnsupportedFeatureError,
 )
-from ...ir.expr import Call, ConstInt, Expr, TupleGetItemExpr, Var
+from ...ir.expr import Call, ConstInt, Expr, Submit, TupleGetItemExpr, Var
 from ...ir.node import node_list
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, BreakStmt, ContinueStmt, EvalStmt, ReturnStmt, SeqStmts, Stmt, YieldStmt, seq
-from ...ir.types import ScalarType, ShapedType, TileType, TupleType, Type, UnknownType
+from ...ir.types import (
+    DistributedTensorType,
+    ScalarType,
+    ShapedType,
+    TensorType,
+    TileType,
+    TupleType,
+    Type,
+    UnknownType,
+)
 from .. import forms
 from .base import same_type, type_text
 from .calls import CallsMixin
@@ -43,9 +52,10 @@ class YieldInfo:
 class Body:
     """A body being parsed: its statements and what it yields; ``ends`` says that nothing may follow."""
 
-    __slots__ = ("stmts", "yielded", "ends", "kind")
+    __slots__ = ("stmts", "yielded", "ends", "kind", "outer")
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, outer: Body | None = None) -> None:
+        self.outer = outer
         self.stmts: list[Stmt] = []
         self.yielded: YieldInfo | None = None
         self.ends: str | None = None
@@ -57,7 +67,10 @@ _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.Raise: ("raise", "check compile-time conditions with pl.static_assert(..)"),
     ast.Assert: ("assert", "check compile-time conditions with pl.static_assert(..)"),
     ast.ClassDef: ("a class definition", "define it outside the kernel"),
-    ast.FunctionDef: ("a nested function definition", "define it outside and decorate it with @pl.inline or @pl.function"),
+    ast.FunctionDef: (
+        "a nested function definition",
+        "define it outside and decorate it with @pl.inline or @pl.function",
+    ),
     ast.AsyncFunctionDef: ("an async function", "define a plain function"),
     ast.Global: ("global", "return the value, or write through a pl.Out parameter"),
     ast.Nonlocal: ("nonlocal", "return the value, or write through a pl.Out parameter"),
@@ -84,7 +97,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
 
     def parse_body(self, nodes: Sequence[ast.stmt], kind: str, limit: int) -> Body:
         """Parse ``nodes`` as a body of their own; comments down to line ``limit`` belong to it."""
-        outer, self.body = self.body, Body(kind)
+        outer = self.body
+        self.body = Body(kind, outer)
         try:
             self.parse_statements(nodes, limit)
             return self.body
@@ -117,7 +131,12 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         handler = STATEMENTS.get(type(node))
         if handler is None:
             name, hint = _UNSUPPORTED.get(type(node), (type(node).__name__, ""))
-            self.fail(UnsupportedFeatureError, f"Unsupported statement: {name} is not part of the language", node, hint or None)
+            self.fail(
+                UnsupportedFeatureError,
+                f"Unsupported statement: {name} is not part of the language",
+                node,
+                hint or None,
+            )
         handler(self, node, limit)
 
     def _after_end(self, node: ast.stmt) -> None:
@@ -159,17 +178,26 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
 
     def _assign(self, node: ast.Assign, limit: int) -> None:
         if len(node.targets) != 1:
-            self.fail(UnsupportedFeatureError, "Unsupported statement: chained assignment is not part of the language", node, "assign one name at a time")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported statement: chained assignment is not part of the language",
+                node,
+                "assign one name at a time",
+            )
         self.assign_target(node.targets[0], node.value, None, node)
 
     def _ann_assign(self, node: ast.AnnAssign, limit: int) -> None:
         if node.value is None:
-            self.fail(UnsupportedFeatureError, "Unsupported statement: a declaration without a value", node, "assign a value")
+            self.fail(
+                UnsupportedFeatureError, "Unsupported statement: a declaration without a value", node, "assign a value"
+            )
         if not isinstance(node.target, ast.Name):
             self.fail(UnsupportedFeatureError, "Unsupported statement: only a name can be annotated", node.target)
         self.assign_target(node.target, node.value, node.annotation, node)
 
-    def assign_target(self, target: ast.expr, value_node: ast.expr, annotation: ast.expr | None, node: ast.stmt) -> None:
+    def assign_target(
+        self, target: ast.expr, value_node: ast.expr, annotation: ast.expr | None, node: ast.stmt
+    ) -> None:
         """``target = value``; a yield binds the results of the loop or branch it ends."""
         if self._is_form(value_node, forms.yield_):
             self._yield(value_node, target, annotation, node)  # pyright: ignore[reportArgumentType]
@@ -182,9 +210,19 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         elif isinstance(target, ast.Subscript):
             self.subscript_write(target, value, node)
         elif isinstance(target, ast.Attribute):
-            self.fail(UnsupportedFeatureError, "Unsupported statement: an attribute cannot be assigned", target, "assign a plain name")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported statement: an attribute cannot be assigned",
+                target,
+                "assign a plain name",
+            )
         else:
-            self.fail(UnsupportedFeatureError, "Unsupported statement: star unpacking is not part of the language", target, "unpack into one name each")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported statement: star unpacking is not part of the language",
+                target,
+                "unpack into one name each",
+            )
 
     def _assign_name(
         self, target: ast.Name, value: Any, value_node: ast.expr, annotation: ast.expr | None, node: ast.stmt
@@ -207,7 +245,9 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
 
     def _no_value(self, expr: Expr, node: ast.AST) -> None:
         what = f"'{expr.op.name}'" if isinstance(expr, Call) else "the call"
-        self.fail(InvalidOperationError, f"{what} has no value to assign", node, "write the call as a statement of its own")
+        self.fail(
+            InvalidOperationError, f"{what} has no value to assign", node, "write the call as a statement of its own"
+        )
 
     def _as_known(self, name: str, value: Expr) -> Expr:
         """A bare number in the dtype of the scalar it is assigned to again."""
@@ -240,7 +280,12 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
             return
         if not isinstance(value, Expr) or not isinstance(value.type, TupleType):
             kind = type_text(value.type) if isinstance(value, Expr) else type(value).__name__
-            self.fail(ParserTypeError, f"cannot unpack a {kind} into {len(names)} names", node, "only calls with several results and tuples unpack")
+            self.fail(
+                ParserTypeError,
+                f"cannot unpack a {kind} into {len(names)} names",
+                node,
+                "only calls with several results and tuples unpack",
+            )
         self._check_count(len(names), len(value.type.types), node)
         source = self._hoist_tuple(value, node)
         for i, name in enumerate(names):
@@ -282,7 +327,9 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         if isinstance(target, ast.Attribute):
             self.fail(UnsupportedFeatureError, "Unsupported statement: an attribute cannot be assigned", target)
         loaded = ast.copy_location(
-            ast.Name(target.id, ast.Load()) if isinstance(target, ast.Name) else ast.Subscript(target.value, target.slice, ast.Load()),
+            ast.Name(target.id, ast.Load())
+            if isinstance(target, ast.Name)
+            else ast.Subscript(target.value, target.slice, ast.Load()),
             target,
         )
         current, operand = self.value(loaded), self.value(node.value)
@@ -301,7 +348,13 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         return name == form.name and self.own_method(node.func) is None and self.callee(node.func) is form
 
     def _yield(self, call: ast.Call, target: ast.expr | None, annotation: ast.expr | None, node: ast.stmt) -> None:
-        if self.body.kind not in ("for", "while", "if"):
+        owner = self.body
+        while owner.kind == "region" and owner.outer is not None:
+            owner = owner.outer
+        if owner.kind == "taken":
+            self._assign_yielded(call, target, annotation, node)
+            return
+        if owner.kind not in ("for", "while", "if"):
             self.fail(ParserSyntaxError, "pl.yield_() must be the last statement of a loop body or branch", call)
         if call.keywords:
             self.fail(ParserSyntaxError, "pl.yield_() takes no keywords", call)
@@ -310,21 +363,47 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         if target is not None:
             names = [n.id for n in self.target_names(target, "the names bound by pl.yield_()")]
             if len(names) != len(values):
-                self.fail(ParserSyntaxError, f"pl.yield_() hands over {len(values)} values but {len(names)} names receive them", node)
+                self.fail(
+                    ParserSyntaxError,
+                    f"pl.yield_() hands over {len(values)} value(s) but {len(names)} name(s) receive them",
+                    node,
+                )
         annotations: list[Type | None] = [None] * len(values)
         if annotation is not None:
             wanted = self.types.resolve_type(annotation)
             values[0] = self.retype_constant(values[0], wanted.dtype) if isinstance(wanted, ScalarType) else values[0]
-            check_consistent(wanted, values[0].type, self.span(annotation), self.source.lines, f"Type annotation of '{(names or ['_'])[0]}'")
+            check_consistent(
+                wanted,
+                values[0].type,
+                self.span(annotation),
+                self.source.lines,
+                f"Type annotation of '{(names or ['_'])[0]}'",
+            )
             annotations[0] = merge_types(wanted, values[0].type)
         self.emit(YieldStmt(values, self.span(node)))
-        self.body.yielded = YieldInfo(values, names, annotations, node)
-        self.body.ends = "pl.yield_()"
+        owner.yielded = YieldInfo(values, names, annotations, node)
+        inner: Body | None = self.body
+        while inner is not None and inner is not owner.outer:
+            inner.ends = "pl.yield_()"
+            inner = inner.outer
         for name in names or ():
             self.scopes.mark_yielded(name)
 
+    def _assign_yielded(
+        self, call: ast.Call, target: ast.expr | None, annotation: ast.expr | None, node: ast.stmt
+    ) -> None:
+        """A yield of the only branch there is: plain assignments."""
+        names = self.target_names(target, "the names bound by pl.yield_()") if target is not None else []
+        if len(names) != len(call.args):
+            message = f"pl.yield_() hands over {len(call.args)} value(s) but {len(names)} name(s) receive them"
+            self.fail(ParserSyntaxError, message, node)
+        values = [self.value(a) for a in call.args]
+        for name, value, arg in zip(names, values, call.args):
+            self._assign_name(name, value, arg, annotation, node)
+        self.body.ends = "pl.yield_()"
+
     def _return(self, node: ast.Return, limit: int) -> None:
-        if self.body.kind not in ("function", "region"):
+        if self.body.kind not in ("function", "region", "taken"):
             self.fail(
                 UnsupportedFeatureError,
                 "Unsupported statement: return inside a loop or branch",
@@ -352,7 +431,9 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         word = "break" if isinstance(node, ast.Break) else "continue"
         loop = self.loops[-1] if self.loops else None
         if loop == "split_aiv":
-            self.fail(InvalidOperationError, f"'{word}' not supported inside a pl.split_aiv region: it is no loop", node)
+            self.fail(
+                InvalidOperationError, f"'{word}' not supported inside a pl.split_aiv region: it is no loop", node
+            )
         if loop in ("parallel", "unrolled"):
             self.fail(
                 InvalidOperationError,
@@ -379,7 +460,12 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         if not isinstance(value, ast.Call):
             if isinstance(value, (ast.Name, ast.Attribute, ast.Constant, ast.Subscript)):
                 self.value(value)
-            self.fail(UnsupportedFeatureError, "Unsupported statement: an expression without effect", node, "assign the value to a name, or remove it")
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported statement: an expression without effect",
+                node,
+                "assign the value to a name, or remove it",
+            )
         if self._is_form(value, forms.yield_):
             self._yield(value, None, None, node)
             return
@@ -388,6 +474,14 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
             if isinstance(callee, forms.Form) and self.eval_form(callee, value):
                 return
         made = self.value(value)
+        if isinstance(made, Submit):
+            form = "submit" if made.core_num is None else "spmd_submit"
+            self.fail(
+                ParserSyntaxError,
+                f"the results of pl.{form}() must be unpacked",
+                node,
+                f"write out, tid = pl.{form}(..)",
+            )
         if isinstance(made, Expr):
             self.emit(EvalStmt(made, self.span(node)))
 
@@ -401,20 +495,19 @@ def merge_types(wanted: Type, inferred: Type) -> Type:
             view = inferred.tile_view
         shape = wanted.shape if not _less_known(wanted, inferred) else inferred.shape
         return TileType(shape, wanted.dtype, wanted.memref or inferred.memref, view, space)
-    if isinstance(wanted, ShapedType) and hasattr(wanted, "tensor_view") and hasattr(inferred, "tensor_view"):
-        cls: Any = type(inferred) if isinstance(inferred, type(wanted)) else type(wanted)
-        view = wanted.tensor_view or inferred.tensor_view  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(wanted, TensorType) and isinstance(inferred, TensorType):
+        view = wanted.tensor_view or inferred.tensor_view
         shape = wanted.shape if not _less_known(wanted, inferred) else inferred.shape
-        extra = {"window_buffer": inferred.window_buffer} if getattr(inferred, "window_buffer", None) is not None else {}  # pyright: ignore
-        return cls(shape, wanted.dtype, wanted.memref or inferred.memref, view, **extra)  # pyright: ignore
+        memref = wanted.memref or inferred.memref
+        if isinstance(inferred, DistributedTensorType):
+            return DistributedTensorType(shape, wanted.dtype, memref, view, inferred.window_buffer)
+        return type(wanted)(shape, wanted.dtype, memref, view)
     return wanted
 
 
 def _less_known(wanted: ShapedType, inferred: ShapedType) -> bool:
     """Whether an annotation's dimension is a variable where the value's is constant."""
-    return any(
-        not isinstance(a, ConstInt) and isinstance(b, ConstInt) for a, b in zip(wanted.shape, inferred.shape)
-    )
+    return any(not isinstance(a, ConstInt) and isinstance(b, ConstInt) for a, b in zip(wanted.shape, inferred.shape))
 
 
 def _docstring(node: ast.stmt) -> list[str] | None:

@@ -10,7 +10,7 @@ from ...errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureErro
 from ...ir.expr import Expr, Submit, Var
 from ...ir.types import ScalarType, TensorType, TupleType, Type
 from .. import forms
-from .calls import form_value
+from .calls import OP_HOOKS, form_value
 from .regions import RegionsMixin
 from .signatures import Signature, deduce_call_type
 
@@ -29,7 +29,9 @@ class SubmitsMixin(RegionsMixin):
 
     def _launch(self, form: str, node: ast.Call, allowed: frozenset[str]) -> Expr:
         if not node.args:
-            self.fail(ParserSyntaxError, f"pl.{form}() needs the kernel to launch", node, f"write pl.{form}(self.kernel, ..)")
+            self.fail(
+                ParserSyntaxError, f"pl.{form}() needs the kernel to launch", node, f"write pl.{form}(self.kernel, ..)"
+            )
         signature = self._kernel(node.args[0], form)
         options = {k.arg: k.value for k in node.keywords if k.arg in allowed}
         if "predicate" in options:
@@ -70,20 +72,34 @@ class SubmitsMixin(RegionsMixin):
         value = self.value(node)
         if isinstance(value, Function):
             return self.external(value, node)
-        self.fail(ParserSyntaxError, f"pl.{form}() launches a function of the program", node, f"write pl.{form}(self.kernel, ..)")
+        self.fail(
+            ParserSyntaxError,
+            f"pl.{form}() launches a function of the program",
+            node,
+            f"write pl.{form}(self.kernel, ..)",
+        )
 
     def _check_cluster(self, options: dict[str, ast.expr]) -> None:
         if "cluster" not in self.regions:
             return
-        for name in ("deps", "allow_early_resolve", "predicate", "dumps"):
-            if name in options:
-                self.fail(ParserSyntaxError, f"a launch inside pl.cluster() cannot carry per-task dispatch metadata: {name}=", options[name])
+        found = [
+            n for n in ("deps", "dumps", "allow_early_resolve", "predicate", "core_num", "sync_start") if n in options
+        ]
+        if found:
+            names = ", ".join(f"{n}=" for n in found)
+            self.fail(
+                ParserSyntaxError,
+                f"a launch inside pl.cluster() cannot carry per-task dispatch metadata: {names}",
+                options[found[0]],
+            )
 
     def _launch_type(self, signature: Signature, args: list[Expr]) -> Type:
         declared = self.declared_results(signature)
         results: list[Type] = []
         if declared:
-            made = deduce_call_type(Signature(signature.name, signature.global_var, signature.params, declared, signature.func_type), args)
+            made = deduce_call_type(
+                Signature(signature.name, signature.global_var, signature.params, declared, signature.func_type), args
+            )
             results = list(made.types) if isinstance(made, TupleType) else [made]
         return TupleType([*results, ScalarType(DataType.TASK_ID)])
 
@@ -101,7 +117,11 @@ class SubmitsMixin(RegionsMixin):
                 if not isinstance(value, Var) or not isinstance(value.type, TensorType):
                     self.fail(ParserTypeError, f"dumps= entry '{ast.unparse(element)}' is not a tensor", element)
                 if all(value is not a for a in args):
-                    self.fail(ParserTypeError, f"dumps= entry '{ast.unparse(element)}' is not an argument of this submit", element)
+                    self.fail(
+                        ParserTypeError,
+                        f"dumps= entry '{ast.unparse(element)}' is not an argument of this submit",
+                        element,
+                    )
                 found.append(value)
         tagged = [a for a in args if isinstance(a, Var) and a in self.__dict__.get("dump_tags", {})]
         made: list[Var] = []
@@ -109,6 +129,22 @@ class SubmitsMixin(RegionsMixin):
             if all(var is not m for m in made):
                 made.append(var)
         return made
+
+
+def _task_dummy(self: Any, op: Any, node: ast.Call) -> Expr:
+    """``pl.system.task_dummy(deps=[..])``: a task that only waits."""
+    options = {k.arg: k.value for k in node.keywords}
+    if node.args or options.keys() - {"deps", "attrs"}:
+        self.fail(ParserTypeError, "pl.system.task_dummy() takes deps= only", node, "write task_dummy(deps=[tid])")
+    if "deps" not in options:
+        self.fail(
+            ParserTypeError, "pl.system.task_dummy() requires keyword argument 'deps'", node, "write deps=[] for none"
+        )
+    made = op.build([], {}, self.span(node))
+    return made.replace(attrs={"dummy_task": True, "manual_dep_edges": self.dependencies(options["deps"])})
+
+
+OP_HOOKS["task_dummy"] = _task_dummy
 
 
 @form_value(forms.submit)

@@ -21,7 +21,9 @@ class Axis:
 
     __slots__ = ("offset", "shape", "extent", "dropped", "whole")
 
-    def __init__(self, offset: Index, shape: Index, extent: Index | None = None, dropped: bool = False, whole: bool = False) -> None:
+    def __init__(
+        self, offset: Index, shape: Index, extent: Index | None = None, dropped: bool = False, whole: bool = False
+    ) -> None:
         self.offset, self.shape, self.dropped, self.whole = offset, shape, dropped, whole
         self.extent = extent
 
@@ -50,7 +52,7 @@ class SubscriptsMixin(StatementsMixin):
         valid = self._valid(t, axes, node) if level == "tile" else None
         if level == "tile" and drop and len(axes) - len(drop) < 2:
             warnings.warn(
-                f"{self.span(node)}: the result has fewer than two dimensions; auto-promoting to 2D shape, as tiles are 2D",
+                f"{self.span(node)}: the result is below two dimensions; auto-promoting to 2D shape, as tiles are 2D",
                 UserWarning,
                 stacklevel=2,
             )
@@ -109,7 +111,9 @@ class SubscriptsMixin(StatementsMixin):
             self._check_bounds(index, dim, part)
             return Axis(index, 1, dropped=True)
         if part.step is not None:
-            self.fail(UnsupportedFeatureError, "a slice cannot have a step", part.step, "slices are contiguous: write x[a:b]")
+            self.fail(
+                UnsupportedFeatureError, "a slice cannot have a step", part.step, "slices are contiguous: write x[a:b]"
+            )
         full = self._plain(dim)
         lower = 0 if part.lower is None else self._index(part.lower)
         if part.upper is None and lower == 0 and isinstance(lower, int):
@@ -119,7 +123,12 @@ class SubscriptsMixin(StatementsMixin):
             return self._tile_axis(part, lower, upper, full)
         extent = self._minus(upper, lower, part)
         if isinstance(extent, int) and extent <= 0:
-            self.fail(ParserTypeError, f"the slice {ast.unparse(part)} is empty", part, "the upper bound must exceed the lower one")
+            self.fail(
+                ParserTypeError,
+                f"the slice {ast.unparse(part)} is empty",
+                part,
+                "the upper bound must exceed the lower one",
+            )
         if isinstance(upper, int) and isinstance(full, int) and upper > full:
             self.fail(ParserTypeError, f"the slice {ast.unparse(part)} runs past the dimension's extent {full}", part)
         return Axis(lower, extent)
@@ -138,7 +147,12 @@ class SubscriptsMixin(StatementsMixin):
         if isinstance(upper, int):
             extent = min(upper, full) - lower
             if extent <= 0:
-                self.fail(UnsupportedFeatureError, "a tile slice needs a positive static extent", part, f"the dimension has extent {full}")
+                self.fail(
+                    UnsupportedFeatureError,
+                    "a tile slice needs a positive static extent",
+                    part,
+                    f"the dimension has extent {full}",
+                )
             return Axis(lower, extent)
         return Axis(lower, full - lower, self._minus(upper, lower, part))
 
@@ -175,11 +189,11 @@ class SubscriptsMixin(StatementsMixin):
         made = Analyzer().simplify(S.build_scalar("Sub", (upper, lower), self.span(node)))
         return made.value if isinstance(made, ConstInt) else made
 
-    def operator(self, name: str, args: list[Any], node: ast.AST) -> Any:
+    def operator(self, name: str, args: list[Any], node: ast.AST, **keywords: Any) -> Any:
         """The call of an operator by its full name."""
         from ...ops.functions import function_of
 
-        return self._build(function_of(name), args, {}, node, f"pl.{name.replace('.', ' operation ', 1)}")
+        return self._build(function_of(name), args, keywords, node, f"pl.{name.replace('.', ' operation ', 1)}")
 
     # -- writes
 
@@ -187,10 +201,19 @@ class SubscriptsMixin(StatementsMixin):
         """``owner[..] = value`` rebinds ``owner`` to the tensor, tile or array with the part replaced."""
         owner_node = target.value
         if not isinstance(owner_node, ast.Name):
-            self.fail(UnsupportedFeatureError, "only a named tensor, tile or array can be written", target, "bind the inner value to a name first")
+            self.fail(
+                UnsupportedFeatureError,
+                "only a named tensor, tile or array can be written",
+                target,
+                "bind the inner value to a name first",
+            )
         owner = self.value(owner_node)
         if not isinstance(owner, Expr):
-            self.fail(ParserTypeError, f"'{owner_node.id}' is a Python {type(owner).__name__}, which a kernel cannot change", target)
+            self.fail(
+                ParserTypeError,
+                f"'{owner_node.id}' is a Python {type(owner).__name__}, which a kernel cannot change",
+                target,
+            )
         if self.strict_ssa:
             self.fail(
                 UnsupportedFeatureError,
@@ -217,7 +240,12 @@ class SubscriptsMixin(StatementsMixin):
         item = self.as_expr(value, source)
         if isinstance(item.type, ScalarType):
             if not all(a.dropped for a in axes):
-                self.fail(ParserTypeError, "a scalar cannot be assigned to a window", node, "fill a tensor or tile with pl.full(..) first")
+                self.fail(
+                    ParserTypeError,
+                    "a scalar cannot be assigned to a window",
+                    node,
+                    "fill a tensor or tile with pl.full(..) first",
+                )
             name = ast.unparse(target.value)
             hint = f"write pl.write({name}, [{', '.join(ast.unparse(p) for p in _parts(target))}], value)"
             self.fail(UnsupportedFeatureError, "Element-write by subscript is not part of the language", target, hint)
@@ -240,7 +268,9 @@ class SubscriptsMixin(StatementsMixin):
         lead = self._leading_ones(have, kept, level)
         if len(have) - lead != len(kept):
             self.fail(
-                ParserTypeError, f"the value must be {len(kept)}D to match the window, got {len(have)}D {_text(have)}", target
+                ParserTypeError,
+                f"the value must be {len(kept)}D to match the window, got {len(have)}D {_text(have)}",
+                target,
             )
         for i, axis in enumerate(kept):
             self._check_extent(i + lead, axis, have[i + lead], valid[i + lead], target)

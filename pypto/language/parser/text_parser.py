@@ -30,12 +30,11 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
         raise TextSyntaxError(f"Failed to compile code: {error.msg}", span, source_lines=code.splitlines()) from error
     source = register_source(unique, code, tree)
     scope: dict[str, Any] = {"__name__": "__pypto_text__", "__file__": unique}
-    if "pl" not in code.split("import pypto.language as ", 1)[-1][:3]:
-        import pypto.language as pl
+    import pypto.language as pl
 
-        scope["pl"] = pl
+    scope["pl"] = pl
     try:
-        exec(compile(tree, unique, "exec"), scope)  # noqa: S102
+        exec(compile(tree, unique, "exec"), scope)
     except (AttributeError, NameError) as error:
         _raise_at_line(error, source, tree, source_map)
     return _sole(scope, filename)
@@ -49,22 +48,35 @@ def _raise_at_line(
     error: AttributeError | NameError, source: SourceFile, tree: ast.AST, source_map: SourceMap | None
 ) -> NoReturn:
     """Re-raise an error of module-level code as a parser error at its line; one from deeper code unchanged."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    trace, found = error.__traceback__, None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == source.filename:
+            found = trace
         trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_code.co_filename != source.filename:
+    if found is None:
         raise error
     spans = SpanTracker(source.filename, source.lines, source_map=source_map)
-    line, name = trace.tb_lineno, getattr(error, "name", None) or ""
+    line, name = found.tb_lineno, getattr(error, "name", None) or str(error)
     at = next((n for n in ast.walk(tree) if _names(n, name) and getattr(n, "lineno", 0) == line), None)
     span = Span(source.filename, line, 1) if at is None else spans.get_span(at)
     if isinstance(at, ast.Attribute):
         column = char_column(source.lines[line - 1], (at.end_col_offset or 0) - len(at.attr.encode()))
         span = Span(span.filename, span.begin_line, column, span.end_line, span.end_column)
-    owner = getattr(error, "obj", None)
-    members = getattr(owner, "__members__", None)
+    members: Any = None
+    message = str(error)
+    if isinstance(at, ast.Attribute):
+        owner = _evaluated(at.value, found.tb_frame.f_globals)
+        members = getattr(owner, "__members__", None)
+        message = f"'{ast.unparse(at.value)}' has no '{at.attr}'"
     hint = f"it has {', '.join(members)}" if members else None
-    raise ParserSyntaxError(str(error), span, hint, source_lines=source.lines) from error
+    raise ParserSyntaxError(message, span, hint, source_lines=source.lines) from error
+
+
+def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
+    """The object a dotted name stands for; None for anything else."""
+    if isinstance(node, ast.Attribute):
+        return getattr(_evaluated(node.value, names), node.attr, None)
+    return names.get(node.id) if isinstance(node, ast.Name) else None
 
 
 def _names(node: ast.AST, name: str) -> bool:

@@ -18,9 +18,10 @@ def flattens(annotated: Type, inferred: Type) -> bool:
     if not isinstance(annotated, TileType) or not isinstance(inferred, TileType) or len(annotated.shape) != 2:
         return False
     wanted, given = ([getattr(d, "value", None) for d in t.shape] for t in (annotated, inferred))
-    if len(given) == 2 or None in wanted or None in given or annotated.dtype is not inferred.dtype:
+    if len(given) == 2 or None in wanted or annotated.dtype is not inferred.dtype:
         return False
-    return wanted == [prod(given[:-1]), given[-1]]  # pyright: ignore[reportArgumentType]
+    known = [g for g in given if g is not None]
+    return len(known) == len(given) and wanted == [prod(known[:-1]), known[-1]]
 
 
 def difference(annotated: Type, inferred: Type, memory: bool = True) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 from ...dtypes import DataType
 from ...ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
 from ...ir.expr import Expr, MemRef, Var, index_const
-from ...ir.types import PtrType, ScalarType, TensorView, TileView
+from ...ir.types import PtrType, ScalarType, TensorView, TileView, dim_list, implicit_view
 from ..memref import MemRef as MemRefDecl, MemRefSlot
 from .expr_evaluator import MISSING, ExprEvaluator
 
@@ -28,6 +28,20 @@ _VIEW_KEYS: Final = {
 }
 _SPACES: Final = {m.name: m for m in MemorySpace}
 _LAYOUTS: Final = {m.name: m for m in TensorLayout}
+
+
+class StatedTileView:
+    """The fields a ``pl.TileView(..)`` annotation states, or a whole view; the rest follow from shape and memory."""
+
+    def __init__(self, fields: dict[str, Any] | None = None, view: TileView | None = None) -> None:
+        self._fields, self._view = fields or {}, view
+
+    def of(self, shape: list[Any], space: MemorySpace | None) -> TileView:
+        if self._view is not None:
+            return self._view
+        implied = implicit_view(dim_list(shape), space)
+        layout = {name: getattr(implied, name) for name in ("blayout", "slayout", "fractal")}
+        return TileView(**{**layout, **self._fields})
 
 
 class PartsMixin:
@@ -70,12 +84,15 @@ class PartsMixin:
     def _part_value(self, kind: str, value: Any, node: ast.expr) -> Any:
         if isinstance(value, TensorLayout):
             return self._layout(kind, value, node)
-        if isinstance(value, (TensorView, TileView, MemorySpace, MemRef)):
+        if isinstance(value, TileView):
+            return StatedTileView(view=value)
+        if isinstance(value, (TensorView, MemorySpace, MemRef)):
             return value
         if isinstance(value, (MemRefDecl, MemRefSlot)):
             return self._declared(value, node)
         self.fail(
-            f"'{ast.unparse(node)}' must be a TensorLayout, view, memory space or MemRef, got {type(value).__name__}", node
+            f"'{ast.unparse(node)}' must be a TensorLayout, view, memory space or MemRef, got {type(value).__name__}",
+            node,
         )
 
     def _layout(self, kind: str, layout: TensorLayout, node: ast.expr) -> TensorView:
@@ -95,7 +112,9 @@ class PartsMixin:
 
     def _view(self, kind: str, called: str, node: ast.Call, shape: list[Any]) -> Any:
         if node.args:
-            self.fail(f"{called} does not accept positional arguments", node.args[0], f"write {called}(stride=[..], ..)")
+            self.fail(
+                f"{called} does not accept positional arguments", node.args[0], f"write {called}(stride=[..], ..)"
+            )
         if (called == "TileView") != (kind == "Tile"):
             self.fail(f"a {kind} does not take a {called}", node)
         keys = _VIEW_KEYS[called]
@@ -105,7 +124,7 @@ class PartsMixin:
             if name not in keys:
                 self.fail(f"Unknown {called} keyword '{name}'", keyword, f"{called} takes {', '.join(keys)}")
             values[name] = self._view_field(name, keyword.value)
-        return TileView(**values) if called == "TileView" else TensorView(**values)
+        return StatedTileView(values) if called == "TileView" else TensorView(**values)
 
     def _view_field(self, name: str, node: ast.expr) -> Any:
         if name in _VIEW_ENUMS:
@@ -129,7 +148,11 @@ class PartsMixin:
             if name in members:
                 return members[name]
             what = "layout" if enum is TensorLayout else enum.__name__
-            self.fail(f"Unknown {what} '{name}'", node, f"use one of {', '.join(members)}")
+            self.fail(
+                f"Unknown {what} '{name}'",
+                node,
+                f"use one of {', '.join(f'pl.{m}' if enum is TensorLayout else m for m in members)}",
+            )
         value = self.evaluator.eval_expr(node)
         if not isinstance(value, enum):
             self.fail(f"'{ast.unparse(node)}' must be a {enum.__name__}, got {type(value).__name__}", node)
@@ -239,7 +262,7 @@ class PartsMixin:
 
     def _declared(self, value: Any, node: ast.expr) -> MemRef:
         slot = value if isinstance(value, MemRefSlot) else None
-        decl: MemRefDecl = slot.declaration if slot is not None else value
+        decl: Any = slot.declaration if slot is not None else value
         name = decl.name or _last_name(node)
         if not name:
             self.fail("a declared allocation needs a name", node, 'write pl.MemRef("name"), or bind it to a variable')

@@ -12,12 +12,12 @@ from ...ir import types as T
 from ...ir.enums import MemorySpace, ParamDirection, TensorLayout
 from ...ir.expr import ConstInt, Expr, MemRef, index_const
 from ...ir.span import UNKNOWN_SPAN, Span
-from ...ir.types import ScalarType, TensorType, TensorView, TileType, TileView, TupleType, Type
+from ...ir.types import ScalarType, TensorType, TensorView, TileType, TupleType, Type
 from .. import annotations as A
 from ..dynamic import DynVar
 from .expr_evaluator import MISSING, ExprEvaluator
 from .type_consistency import check_consistent
-from .type_parts import PartsMixin
+from .type_parts import PartsMixin, StatedTileView
 
 Dim = int | Expr
 
@@ -117,9 +117,11 @@ class TypeResolver(PartsMixin):
 
     def _from_string(self, node: ast.Constant) -> ast.expr:
         try:
-            inner = ast.parse(node.value.strip(), mode="eval").body
+            inner = ast.parse(str(node.value).strip(), mode="eval").body
         except SyntaxError as error:
-            raise ParserTypeError(f"annotation {node.value!r} is no expression: {error.msg}", self.span(node)) from error
+            raise ParserTypeError(
+                f"annotation {node.value!r} is no expression: {error.msg}", self.span(node)
+            ) from error
         for child in ast.walk(inner):
             ast.copy_location(child, node)
         return inner
@@ -169,7 +171,8 @@ class TypeResolver(PartsMixin):
                     nodes[extras.index(memref)],
                     "write pl.Tile[[..], dtype, memref, pl.Mem.Vec]",
                 )
-            return TileType(shape, dtype, memref, found.get(TileView), space)
+            stated = found.get(StatedTileView)
+            return TileType(shape, dtype, memref, stated.of(shape, space) if stated is not None else None, space)
         cls = TensorType if kind == "Tensor" else T.DistributedTensorType
         return cls(shape, dtype, memref, found.get(TensorView))
 
@@ -233,7 +236,9 @@ class TypeResolver(PartsMixin):
         from difflib import get_close_matches
 
         close = get_close_matches(name, list(DataType.__members__), 1)
-        self.fail(f"Unknown dtype '{name}'", node, f"did you mean pl.{close[0]}?" if close else "use pl.FP32, pl.INT32 ..")
+        self.fail(
+            f"Unknown dtype '{name}'", node, f"did you mean pl.{close[0]}?" if close else "use pl.FP32, pl.INT32 .."
+        )
 
     def _parse_shape(self, node: ast.expr) -> list[Dim]:
         if isinstance(node, (ast.List, ast.Tuple)):
@@ -280,7 +285,9 @@ class TypeResolver(PartsMixin):
 
     def _unknown_shape(self, node: ast.expr, name: str) -> NoReturn:
         self.fail(
-            f"Unknown shape variable '{name}'", node, f"define it outside the kernel: {name} = 64, or pl.dynamic({name!r})"
+            f"Unknown shape variable '{name}'",
+            node,
+            f"define it outside the kernel: {name} = 64, or pl.dynamic({name!r})",
         )
 
     def _to_ir_shape(self, shape: Sequence[Dim]) -> list[Any]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ...errors import Diagnosed, user_error
 from ...ir.enums import MemorySpace
 from ...ir.expr import Call, Expr, IterArg, Var
+from ...ir.naming import written_name
 from ...ir.program import Function, summarize
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, WhileStmt
@@ -188,11 +189,11 @@ def _in_blocks(type: Type) -> bool:
 def _strided(window: Window, size: tuple[int, int], whole: tuple[int, int], span: Span, writer: str) -> Diagnosed:
     rows, cols = size
     tiles = -(-whole[0] // rows) * -(-whole[1] // cols)
-    at = dims_text((window.row, window.col))
+    at, parent = dims_text((window.row, window.col)), written_name(window.parent.name_hint)
     message = (
         f"{writer} accumulates into the [{rows}, {cols}] window at {at} of the [{whole[0]}, {whole[1]}] Acc tile "
-        f"{window.parent.name_hint!r}, which is not contiguous in L0C's block layout: a matmul writes its destination "
-        f"compactly, so whatever lies beyond the first {BLOCK}-column block would land in the wrong rows"
+        f"{parent!r}, which is not contiguous in L0C's block layout: a matmul writes its destination compactly, "
+        f"so whatever lies beyond the first {BLOCK}-column block would land in the wrong rows"
     )
     hint = (
         f"pack the tiles in columns: allocate the accumulator as [rows, N * tiles], here [{rows}, {cols * tiles}], and "

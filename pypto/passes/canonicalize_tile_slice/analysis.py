@@ -75,8 +75,11 @@ def add_index(index: Expr, offset: Expr) -> Expr:
 
 
 def is_plain(call: Call) -> bool:
-    """Whether a slice states a source, a shape and an offset and nothing else."""
-    return len(call.args) == 3 and not call.kwargs
+    """Whether a slice states a source, a shape and an offset and nothing else that has an effect.
+
+    Padding has none without a valid region.
+    """
+    return len(call.args) == 3
 
 
 class SliceTable(Visitor):

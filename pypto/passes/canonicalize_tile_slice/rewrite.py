@@ -7,6 +7,7 @@ from typing import Any
 
 from ...ir.enums import MemorySpace
 from ...ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, Var
+from ...ir.naming import written_name
 from ...ir.node import EMPTY, NodeList
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt, YieldStmt, seq
@@ -25,6 +26,9 @@ MATMUL_OPERANDS: Mapping[str, Mapping[int, MemorySpace]] = {
     "tile.matmul_bias": {0: MemorySpace.Left, 1: MemorySpace.Right},
 }
 """Which arguments of the matmul family take a window of a Mat tile, and the memory they read it from."""
+
+_REWRITTEN = (MemorySpace.Mat, MemorySpace.Vec, None)
+"""Where the slices are that the pass redirects and drops; one whose memory is still open is in one of the two."""
 
 _SUFFIX = {MemorySpace.Left: "left", MemorySpace.Right: "right", MemorySpace.Vec: "ext"}
 
@@ -103,7 +107,7 @@ class _Consumers(Rewriter):
     def _folded(self, call: Call) -> Call:
         """An extraction from a slice as one from its base."""
         found = self._slices.get(call.args[0])
-        if found is None or found.space not in (MemorySpace.Mat, MemorySpace.Vec, None):
+        if found is None or found.space not in _REWRITTEN:
             return self.generic(call)
         _, row, col, *rest = call.args
         args = (found.base, add_index(row, found.row), add_index(col, found.col), *rest)
@@ -147,7 +151,7 @@ class _Consumers(Rewriter):
         made = self._copies.get((found.var, space))
         if made is None:
             value = self._extraction(found, space)
-            made = Var(f"{found.var.name_hint}_{_SUFFIX[space]}", value.type, found.call.span)
+            made = Var(f"{written_name(found.var.name_hint)}_{_SUFFIX[space]}", value.type, found.call.span)
             self._copies[found.var, space] = made
             self._before.append(AssignStmt(made, value, found.call.span))
         return made
@@ -201,7 +205,7 @@ class _Uses(Visitor):
     def visit_assign_stmt(self, op: AssignStmt) -> None:
         self.visit(op.value)
         found = self._slices.get(op.var)
-        if found is None or found.space not in (MemorySpace.Mat, MemorySpace.Vec):
+        if found is None or found.space not in _REWRITTEN:
             return
         source = op.value.args[0] if isinstance(op.value, Call) else op.value
         if isinstance(source, Var):

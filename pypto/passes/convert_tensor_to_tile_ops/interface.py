@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import user_error
 from ...ir.enums import FunctionType, ParamDirection
 from ...ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from ...ir.naming import written_name
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import (
@@ -113,7 +114,7 @@ class _Calls(Rewriter):
         return op.replace(args=type(op.args)([*op.args, *passed]))
 
     def _output(self, param: Var, known: dict[Var, Expr], span: Span) -> Var:
-        kind = Rewriter(known).rewrite_type(param.type)
+        kind: Any = Rewriter(known).rewrite_type(param.type)
         if self.forwards:
             made = Var(param.name_hint, kind, span)
             self.params.append(made)
@@ -172,8 +173,8 @@ def check_write_paths(function: Function, program: Callees) -> None:
         if len(by_path) > 1:
             raise user_error(
                 ValueError,
-                f"{param.name_hint!r} mixes MTE3 and scalar stores: a bulk store and pl.write to one tensor in global "
-                "memory are not ordered against each other, and either may lose the other's bytes",
+                f"{written_name(param.name_hint)!r} mixes MTE3 and scalar stores: a bulk store and pl.write to one "
+                "tensor in global memory are not ordered against each other, and either may lose the other's bytes",
                 by_path[WriteChannel.Scalar],
                 "build the value on chip (pl.write to a tile) and store it once, or write every element with pl.write",
             )

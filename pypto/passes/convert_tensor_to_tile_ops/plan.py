@@ -55,6 +55,11 @@ STAYS_IN_MEMORY = frozenset({"tensor.view", "tensor.expand_clone"})
 """Operators whose tensor result is in global memory."""
 
 
+def computes_tile(op: str) -> bool:
+    """Whether a tensor that operator ``op`` makes is on chip (an assembled one is where its target is)."""
+    return op.startswith("tensor.") and op not in STAYS_IN_MEMORY
+
+
 def role_of(decl: OpDecl | None, index: int) -> Role:
     """What the operator wants of its tensor argument ``index``."""
     if decl is None or not decl.name.startswith("tensor.") or index >= len(decl.args):
@@ -261,8 +266,7 @@ def _spread(facts: _Facts, plan: Plan) -> set[Var]:
     tiles = plan.tiles
     assembled = {result for _, result in facts.assembled}
     for var, op in facts.results.items():
-        on_chip = op.startswith("tensor.") and op not in STAYS_IN_MEMORY
-        if on_chip and var not in assembled and var not in plan.outputs:
+        if computes_tile(op) and var not in assembled and var not in plan.outputs:
             tiles.add(var)
     wanted = {v for v, roles in facts.roles.items() if roles & _WANTS_TILE}
     returned = {v for _, v in facts.returned}

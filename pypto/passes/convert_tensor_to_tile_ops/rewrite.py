@@ -8,6 +8,7 @@ from typing import Any
 from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, ParamDirection
 from ...ir.expr import Call, Expr, IterArg, Var, index_const
+from ...ir.naming import written_name
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import (
@@ -24,8 +25,8 @@ from ...ir.stmt import (
 )
 from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, get_decl
-from ..emitting import EmittingRewriter, build
-from .plan import MAT, VEC, Plan, Role, is_tensor, role_of
+from ..emitting import EmittingRewriter, build, kind_of
+from .plan import MAT, VEC, Plan, Role, computes_tile, is_tensor, role_of
 
 MAT_BRIDGE = "__compiler_tensor_to_tile_mat_bridge"
 """Marks a load into Mat that this pass made, as opposed to one the author wrote."""
@@ -44,7 +45,9 @@ class Converter(EmittingRewriter):
         self.outputs: dict[int, Var] = {}
         """Parameters added for returned tiles, by the index of the return value."""
         self.result: Var | None = None
-        """The variable the statement at hand defines."""
+        """The variable the statement at hand defines; None inside a nested call."""
+        self.stored = False
+        """Whether a nested call's value is only written out."""
         self._versions: dict[Var, dict[MemorySpace, Expr]] = {}
         self._targets: list[Sequence[Var]] = []
         for created, index in plan.outputs.items():
@@ -65,20 +68,28 @@ class Converter(EmittingRewriter):
 
     def is_tile(self, value: Expr) -> bool:
         """Whether ``value`` is computed on chip rather than kept in global memory."""
+        if isinstance(value, Call) and is_tensor(value):
+            target = value.args[0] if value.op.name == "tensor.assemble" else None
+            return self.is_tile(target) if target is not None else computes_tile(value.op.name)
         return value in self.plan.tiles if isinstance(value, Var) else isinstance(value.type, TileType)
 
     def on_chip(self, value: Expr) -> bool:
         """Whether a tile of ``value`` is at hand."""
         return isinstance(value, Var) and value in self._versions
 
-    def tile(self, value: Expr, space: MemorySpace = VEC) -> Expr:
-        """``value`` as a tile, preferably in ``space``; a tensor in global memory is loaded here."""
+    def tile(self, value: Expr, space: MemorySpace = VEC, stored: bool = False) -> Expr:
+        """``value`` as a tile, preferably in ``space``; a tensor in global memory is loaded here.
+
+        ``stored`` says that it is only written out again.
+        """
         if not is_tensor(value):
             return self.rewrite(value)
         versions = self._versions.get(value) if isinstance(value, Var) else None
         if versions is not None:
             return versions.get(space) or next(iter(versions.values()))
+        outer, self.result, self.stored = self.result, None, stored
         made = self.rewrite(value)
+        self.result, self.stored = outer, False
         if isinstance(made.type, TileType):
             return self.emit("value__tile", made)
         return self.load(made, space, self.span)
@@ -88,15 +99,15 @@ class Converter(EmittingRewriter):
         operand = self.tile(value, MAT)
         if not transposed:
             return operand
-        if operand.type.memory_space is not MAT:
+        if kind_of(operand).memory_space is not MAT:
             operand = self.emit(f"{name}__mat", build("tile.move", operand, span=self.span, target_memory=MAT))
         return self.emit(f"{name}__t", build("tile.transpose_view", operand, span=self.span))
 
     def load(self, tensor: Expr, space: MemorySpace, span: Span) -> Var:
         """All of ``tensor`` as a new tile in ``space``."""
-        zeros = [index_const(0)] * len(tensor.type.shape)
-        call = self.load_call(tensor, zeros, tensor.type.shape, tensor.type.valid_shape, space, span)
-        name = getattr(tensor, "name_hint", "value")
+        zeros = [index_const(0)] * len(kind_of(tensor).shape)
+        call = self.load_call(tensor, zeros, kind_of(tensor).shape, kind_of(tensor).valid_shape, space, span)
+        name = written_name(tensor.name_hint) if isinstance(tensor, Var) else "value"
         return self.emit(f"{name}__{'mat' if space is MAT else 'tile'}", call, span)
 
     def load_call(
@@ -174,8 +185,8 @@ class Converter(EmittingRewriter):
 
     def _bind(self, var: Var, value: Expr, space: MemorySpace) -> Var:
         if isinstance(value.type, TileType):
-            made = Var(f"{var.name_hint}__tile", value.type, var.span)
-            self._versions.setdefault(var, {})[value.type.memory_space or space] = made
+            made = Var(f"{written_name(var.name_hint)}__tile", value.type, var.span)
+            self._versions.setdefault(var, {})[kind_of(value).memory_space or space] = made
             return made
         if isinstance(value.type, TensorType):
             made = self.vars[var] = Var(var.name_hint, value.type, var.span)
@@ -201,7 +212,8 @@ class Converter(EmittingRewriter):
         if op in self.plan.tiles:
             raise user_error(
                 ValueError,
-                f"{op.name_hint!r} is computed on chip and has no place in global memory, which its use here needs",
+                f"{written_name(op.name_hint)!r} is computed on chip and has no place in global memory, which "
+                "its use here needs",
                 self.span,
                 "write it to a tensor first: out = pl.assemble(out, value, offsets)",
             )
@@ -302,16 +314,18 @@ class Converter(EmittingRewriter):
     def _returned(self, index: int, value: Expr) -> Expr:
         if not is_tensor(value) or (isinstance(value, Var) and not self.is_tile(value)):
             return self.rewrite(value)
+        self.result, self.stored = None, True
         made = self.tile(value) if isinstance(value, Var) else self.rewrite(value)
+        self.stored = False
         if not isinstance(made.type, TileType):
             return made
         out = self.outputs.get(index)
         if out is None:
-            out_type = TensorType(value.type.shape, value.type.dtype)
+            out_type = TensorType(kind_of(value).shape, kind_of(value).dtype)
             out = self.outputs[index] = Var(f"ret{index}__out", out_type, value.span)
         if not isinstance(made, Var):
             made = self.emit(f"ret{index}__tile", made)
-        zeros = [index_const(0)] * len(out.type.shape)
+        zeros = [index_const(0)] * len(kind_of(out).shape)
         return self.emit(f"ret{index}__store", build("tile.store", made, zeros, out, span=self.span))
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...dtypes import DataType
 from ...errors import user_error
 from ...ir.enums import MemorySpace, PadValue
 from ...ir.expr import Call, Expr, Var, index_const
+from ...ir.naming import written_name
 from ...ir.types import TensorType
 from ...ops.registry import rebind
 from ...ops.rules import dims_text, same, value
-from ..emitting import build
+from ..emitting import build, kind_of
 from .plan import Role, role_of
 
 if TYPE_CHECKING:
@@ -73,8 +75,8 @@ def _window(
 ) -> Expr:
     clamp = {"clamp": True} if rebind(call)["clamp"] else {}
     made = cv.load_call(tensor, offset, shape, valid or shape, space, call.span, **clamp)
-    region = made.type.valid_shape
-    if valid is None and not clamp and not all(same(a, b) for a, b in zip(region, made.type.shape)):
+    region = kind_of(made).valid_shape
+    if valid is None and not clamp and not all(same(a, b) for a, b in zip(region, kind_of(made).shape)):
         made = cv.load_call(tensor, offset, shape, region, space, call.span)
     return made
 
@@ -86,8 +88,8 @@ def _dropped(cv: Converter, made: Expr, call: Call, drop: bool) -> Expr:
         made = build("tile.fillpad", cv.emit("window__tile", made), span=call.span, pad_value=pad)
     if not drop:
         return made
-    name = cv.result.name_hint if cv.result is not None else "window"
-    return build("tile.reshape", cv.emit(f"{name}__window", made), list(call.type.shape), span=call.span)
+    name = written_name(cv.result.name_hint) if cv.result is not None else "window"
+    return build("tile.reshape", cv.emit(f"{name}__whole", made), list(kind_of(call).shape), span=call.span)
 
 
 @rule("tensor.assemble")
@@ -98,7 +100,7 @@ def _assemble(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     if cv.is_tile(target):
         return build("tile.assemble", cv.tile(target), cv.tile(b["source"]), offset, span=call.span)
     kwargs = {k: v for k, v in call.kwargs.items() if k == "atomic"}
-    source = cv.tile(b["source"])
+    source = cv.tile(b["source"], stored=True)
     return build("tile.store", source, offset, cv.rewrite(target), span=call.span, **kwargs)
 
 
@@ -110,7 +112,7 @@ def _reshaped(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     viewed = role_of(call.op.decl, 0) is Role.VIEW
     source = cv.tile(b["input"], space if viewed else VEC)
     made = build(_tile_name(call), source, *(cv.rewrite(a) for a in _plain_args(call)), span=call.span)
-    if not region or all(same(x, y) for x, y in zip(region, made.type.valid_shape)):
+    if not region or all(same(x, y) for x, y in zip(region, kind_of(made).valid_shape)):
         return made
     if len(region) != 2:
         raise user_error(
@@ -119,7 +121,7 @@ def _reshaped(cv: Converter, call: Call, space: MemorySpace) -> Expr:
             call.span,
             "give valid_shape to pl.slice where the value is read",
         )
-    name = cv.result.name_hint if cv.result is not None else "value"
+    name = written_name(cv.result.name_hint) if cv.result is not None else "value"
     rows, columns = (cv.rewrite(d) for d in region)
     return build("tile.set_validshape", cv.emit(f"{name}__whole", made), rows, columns, span=call.span)
 
@@ -169,11 +171,11 @@ def _dim(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     if not cv.on_chip(call.args[0]):
         return cv.generic(call)
     axis = value(rebind(call)["axis"])
-    return cv.generic(call) if axis is None else cv.rewrite(call.args[0].type.shape[axis])
+    return cv.generic(call) if axis is None else cv.rewrite(kind_of(call.args[0]).shape[axis])
 
 
 def _named(tensor: Expr) -> str:
-    return repr(getattr(tensor, "name_hint", "the tensor"))
+    return repr(written_name(tensor.name_hint)) if isinstance(tensor, Var) else "the tensor"
 
 
 # Matrix multiplication.
@@ -186,10 +188,12 @@ def _matmul(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     rhs = cv.matrix(b["rhs"], b["b_trans"], "rhs")
     form = "tile.batch_matmul" if _batched(lhs, rhs) else "tile.matmul"
     made = build(form, lhs, rhs, span=call.span)
-    if made.type.dtype is call.type.dtype or cv.result not in cv.plan.computed_with:
+    only_stored = cv.stored if cv.result is None else cv.result not in cv.plan.computed_with
+    if kind_of(made).dtype is kind_of(call).dtype or only_stored:
         return made
     # The cube accumulates in one dtype; a store converts on its way out, any other consumer needs the declared one.
-    return build("tile.cast", cv.emit("product__tile", made), span=call.span, target_type=call.type.dtype, mode="rint")
+    made = cv.emit("product__tile", made)
+    return build("tile.cast", made, span=call.span, target_type=kind_of(call).dtype, mode="rint")
 
 
 @rule("tensor.matmul_acc")
@@ -203,7 +207,7 @@ def _matmul_acc(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 
 
 def _batched(*operands: Expr) -> bool:
-    return any(len(o.type.shape) > 2 for o in operands)
+    return any(len(kind_of(o).shape) > 2 for o in operands)
 
 
 # Operators that need a scratch tile.
@@ -217,17 +221,17 @@ def scratch(cv: Converter, name: str, shape: Sequence[Expr], dtype: Any, call: C
 @rule("tensor.row_sum", "tensor.row_max", "tensor.row_min", "tensor.row_prod")
 def _row_reduction(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     source = cv.tile(call.args[0])
-    *rows, columns = source.type.shape
+    *rows, columns = kind_of(source).shape
     known = value(columns)
     padded = columns if known is None else index_const(max(known, ROW_SCRATCH_COLUMNS))
-    tmp = scratch(cv, "tmp_tile", [*rows, padded], source.type.dtype, call)
+    tmp = scratch(cv, "tmp_tile", [*rows, padded], kind_of(source).dtype, call)
     return build(_tile_name(call), source, tmp, span=call.span)
 
 
 @rule("tensor.row_argmax", "tensor.row_argmin", "tensor.col_argmax", "tensor.col_argmin")
 def _arg_reduction(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     source = cv.tile(call.args[0])
-    tmp = scratch(cv, "tmp_tile", source.type.shape, source.type.dtype, call)
+    tmp = scratch(cv, "tmp_tile", kind_of(source).shape, kind_of(source).dtype, call)
     return build(_tile_name(call), source, tmp, span=call.span)
 
 
@@ -236,14 +240,14 @@ def _rsqrt(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     source = cv.tile(call.args[0])
     if not rebind(call)["high_precision"]:
         return build("tile.rsqrt", source, span=call.span)
-    tmp = scratch(cv, "rsqrt_tmp", source.type.shape, source.type.dtype, call)
+    tmp = scratch(cv, "rsqrt_tmp", kind_of(source).shape, kind_of(source).dtype, call)
     return build("tile.rsqrt", source, tmp, span=call.span)
 
 
 @rule("tensor.xor", "tensor.xors")
 def _xor(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     lhs, rhs = (cv.tile(a) for a in call.args[:2])
-    tmp = scratch(cv, "xor_tmp", lhs.type.shape, lhs.type.dtype, call)
+    tmp = scratch(cv, "xor_tmp", kind_of(lhs).shape, kind_of(lhs).dtype, call)
     return build(_tile_name(call), lhs, rhs, tmp, span=call.span)
 
 
@@ -280,18 +284,18 @@ def _elementwise(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 
 def _as_dtype(cv: Converter, operand: Expr, call: Call) -> Expr:
     """``operand`` in the dtype the operator computes in."""
-    if operand.type.dtype is call.type.dtype:
+    if kind_of(operand).dtype is kind_of(call).dtype:
         return operand
-    made = build("tile.cast", operand, span=call.span, target_type=call.type.dtype)
+    made = build("tile.cast", operand, span=call.span, target_type=kind_of(call).dtype)
     return cv.emit("operand__cast", made)
 
 
 def _same_rank(cv: Converter, lhs: Expr, rhs: Expr, call: Call) -> tuple[Expr, Expr]:
     """The operand of lower rank reshaped with leading unit dimensions."""
-    rank = max(len(lhs.type.shape), len(rhs.type.shape))
+    rank = max(len(kind_of(lhs).shape), len(kind_of(rhs).shape))
     made = []
     for operand in (lhs, rhs):
-        shape = operand.type.shape
+        shape = kind_of(operand).shape
         if len(shape) < rank:
             padded = [index_const(1)] * (rank - len(shape)) + list(shape)
             operand = cv.emit("operand__row", build("tile.reshape", operand, padded, span=call.span))
@@ -301,7 +305,7 @@ def _same_rank(cv: Converter, lhs: Expr, rhs: Expr, call: Call) -> tuple[Expr, E
 
 def _expand_axis(matrix: Expr, vector: Expr) -> str | None:
     """``row`` for a ``[.., M, 1]`` vector beside a ``[.., M, N]`` matrix, ``col`` for ``[1, N]``; else None."""
-    m, v = matrix.type.shape, vector.type.shape
+    m, v = kind_of(matrix).shape, kind_of(vector).shape
     if len(m) != len(v) or len(m) < 2:
         return None
     if value(v[-1]) == 1 and all(same(a, b) for a, b in zip(m[:-1], v[:-1])):
@@ -311,17 +315,15 @@ def _expand_axis(matrix: Expr, vector: Expr) -> str | None:
 
 def _refuse_left_vector(name: str, lhs: Expr, rhs: Expr, call: Call) -> None:
     axis = _expand_axis(rhs, lhs)
-    if axis is not None:
-        raise user_error(
-            ValueError,
-            f"{call.op.name} of {dims_text(lhs.type.shape)} and {dims_text(rhs.type.shape)}: row-vector lhs broadcast "
-            "is not possible, the instruction takes the matrix first"
-            if axis == "row"
-            else f"{call.op.name} requires src0, src1, and dst to have the same physical shape: the left operand "
-            f"{dims_text(lhs.type.shape)} does not repeat over {dims_text(rhs.type.shape)}",
-            call.span,
-            f"repeat the left operand first with pl.{axis}_expand, then {name}",
-        )
+    if axis is None:
+        return
+    shapes = f"{dims_text(kind_of(lhs).shape)} and {dims_text(kind_of(rhs).shape)}"
+    if axis == "row":
+        why = "row-vector lhs broadcast is not possible, the instruction takes the matrix first"
+    else:
+        why = "it requires src0, src1, and dst to have the same physical shape, or the matrix first"
+    hint = f"repeat the left operand first with pl.{axis}_expand, then {name}"
+    raise user_error(ValueError, f"{call.op.name} of {shapes}: {why}", call.span, hint)
 
 
 def _check_division(axis: str, lhs: Expr, rhs: Expr, call: Call) -> None:
@@ -329,30 +331,30 @@ def _check_division(axis: str, lhs: Expr, rhs: Expr, call: Call) -> None:
         raise user_error(
             ValueError,
             f"tensor.div with high_precision does not support {axis} broadcasting: "
-            f"{dims_text(lhs.type.shape)} / {dims_text(rhs.type.shape)}",
+            f"{dims_text(kind_of(lhs).shape)} / {dims_text(kind_of(rhs).shape)}",
             call.span,
             f"repeat the divisor first with pl.{axis}_expand, or leave high_precision out",
         )
-    if not lhs.type.dtype.is_float() or lhs.type.dtype.bits not in (16, 32) or lhs.type.dtype.name == "BF16":
+    if kind_of(lhs).dtype not in (DataType.FP16, DataType.FP32):
         raise user_error(
             ValueError,
-            f"tensor.div with {axis} broadcasting supports only FP16 or FP32, got {lhs.type.dtype}",
+            f"tensor.div with {axis} broadcasting supports only FP16 or FP32, got {kind_of(lhs).dtype}",
             call.span,
             "convert both operands: pl.cast(value, pl.FP32)",
         )
     shared = 0 if axis == "row" else -1
-    have, need = rhs.type.valid_shape[shared], lhs.type.valid_shape[shared]
+    have, need = kind_of(rhs).valid_shape[shared], kind_of(lhs).valid_shape[shared]
     known_have, known_need = value(have), value(need)
     covered = same(have, need) or (known_have is not None and known_need is not None and known_have >= known_need)
-    if not covered and not same(have, rhs.type.shape[shared]):
+    if not covered and not same(have, kind_of(rhs).shape[shared]):
         raise user_error(
             ValueError,
             f"tensor.div with {axis} broadcasting requires the divisor valid {axis}s to cover the dividend's: "
-            f"valid {dims_text(rhs.type.valid_shape)} divides valid {dims_text(lhs.type.valid_shape)}",
+            f"valid {dims_text(kind_of(rhs).valid_shape)} divides valid {dims_text(kind_of(lhs).valid_shape)}",
             call.span,
         )
 
 
 def _same_shape(a: Expr, b: Expr) -> bool:
-    x, y = a.type.shape, b.type.shape
+    x, y = kind_of(a).shape, kind_of(b).shape
     return len(x) == len(y) and all(same(p, q) for p, q in zip(x, y))

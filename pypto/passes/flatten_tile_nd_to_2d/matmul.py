@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...errors import user_error
 from ...ir.expr import Call, Expr, Var, index_const
 from ...ops.rules import dims_text, product, value
-from ..emitting import build
+from ..emitting import build, kind_of
 from .rewrite import Flattener, batch_index, rule
 
 
@@ -23,7 +23,7 @@ def _batch_matmul_acc(cv: Flattener, call: Call) -> Expr:
 
 
 def _multiply(cv: Flattener, call: Call, acc: Expr | None, lhs: Expr, rhs: Expr) -> Expr:
-    batch = call.type.shape[:-2]
+    batch = kind_of(call).shape[:-2]
     count = value(product(batch)) or 1
     operands = [cv.rewrite(o) for o in (lhs, rhs)]
     if count == 1:
@@ -48,7 +48,7 @@ def _accumulators(cv: Flattener, call: Call, acc: Expr | None, count: int) -> Se
         raise user_error(
             ValueError,
             f"accumulating {count} matrices at once needs an accumulator made by pl.batch_matmul in the same block, "
-            f"got {dims_text(acc.type.shape)}",
+            f"got {dims_text(kind_of(acc).shape)}",
             call.span,
             "loop over the batches and accumulate 2D tiles with pl.matmul_acc",
         )
@@ -63,7 +63,7 @@ def _product(call: Call, acc: Expr | None, lhs: Expr, rhs: Expr) -> Call:
 
 def _page(cv: Flattener, call: Call, operand: Expr, flat: Expr, index: Sequence[int]) -> Expr:
     """The matrix of ``operand`` at batch ``index``; one with fewer batch dimensions repeats."""
-    *batch, rows, columns = operand.type.shape
+    *batch, rows, columns = kind_of(operand).shape
     number = 0
     for extent, place in zip(batch, index[len(index) - len(batch) :]):
         size = value(extent) or 1

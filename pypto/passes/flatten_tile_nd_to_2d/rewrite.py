@@ -8,12 +8,13 @@ from typing import Any
 from ...errors import user_error
 from ...ir.enums import MemorySpace, PadValue
 from ...ir.expr import Call, Expr, MakeTuple, Var, index_const
+from ...ir.naming import written_name
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, Stmt, seq
 from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, rebind
 from ...ops.rules import dims_text, plus, product, same, value
-from ..emitting import EmittingRewriter, build, reinfer
+from ..emitting import EmittingRewriter, build, kind_of, reinfer
 from .shapes import flat_offsets, flat_shape, flat_type, flat_valid, is_flat, runs_together
 
 Rule = Callable[["Flattener", Call], Expr]
@@ -68,8 +69,8 @@ class Flattener(EmittingRewriter):
         if op in self.pages:
             raise user_error(
                 ValueError,
-                f"{op.name_hint!r} holds {len(self.pages[op])} matrices, one for each batch; it can only be stored or "
-                "accumulated into",
+                f"{written_name(op.name_hint)!r} holds {len(self.pages[op])} matrices, one for each batch; it can "
+                "only be stored or accumulated into",
                 self.span,
                 "loop over the batches and multiply 2D tiles, or store the product and load the part you need",
             )
@@ -99,11 +100,12 @@ class Flattener(EmittingRewriter):
         """Refuse an operator that means something else on the flattened tile."""
         if not isinstance(before.type, TileType) or not isinstance(after.type, TileType):
             return
-        want = flat_shape(before.type.shape, before.span) if not is_flat(before.type) else before.type.shape
-        if not all(same(a, b) for a, b in zip(want, after.type.shape)):
+        shape = before.type.shape
+        want = shape if is_flat(before.type) else flat_shape(shape, before.span)
+        if not all(same(a, b) for a, b in zip(want, kind_of(after).shape)):
             raise user_error(
                 ValueError,
-                f"{before.op.name} with a result of shape {dims_text(before.type.shape)} has no two-dimensional form",
+                f"{before.op.name} with a result of shape {dims_text(shape)} has no two-dimensional form",
                 before.span,
                 "work on 2D slices of the tile, one at a time",
             )
@@ -118,8 +120,8 @@ def _load(cv: Flattener, call: Call) -> Expr:
     made = cv.generic(call)
     if is_flat(call.type):
         return made
-    kind = flat_type(call.type, call.span)  # pyright: ignore[reportArgumentType]
-    if kind.memory_space is MemorySpace.Mat and len(call.args[0].type.shape) > 2:
+    kind = flat_type(kind_of(call), call.span)
+    if kind.memory_space is MemorySpace.Mat and len(kind_of(call.args[0]).shape) > 2:
         return _load_matrix(cv, made)
     return made.replace(type=kind)
 
@@ -128,7 +130,7 @@ def _load_matrix(cv: Flattener, call: Call) -> Expr:
     """A matmul operand is read from a two-dimensional view of its tensor: the load reorders rows and columns."""
     b = rebind(call)
     tensor, window = b["tensor"], b["shapes"].elements
-    whole = tensor.type.shape
+    whole = kind_of(tensor).shape
     if not runs_together(window, whole):
         raise user_error(
             ValueError,
@@ -146,7 +148,7 @@ def _load_matrix(cv: Flattener, call: Call) -> Expr:
 
 
 def _flat_view(tensor: Expr, span: Span) -> Call:
-    kind = tensor.type
+    kind = kind_of(tensor)
     shape = [product(kind.shape[:-1]), kind.shape[-1]]
     if all(same(a, b) for a, b in zip(kind.valid_shape, kind.shape)):
         return build("tensor.view", tensor, shape, span=span)
@@ -161,10 +163,10 @@ def _store(cv: Flattener, call: Call) -> Expr:
     if isinstance(source, Var) and source in cv.pages:
         return _store_pages(cv, call, source)
     made = cv.generic(call)
-    rank = len(tensor.type.shape)
+    rank = len(kind_of(tensor).shape)
     if rank == 2 or (b["shapes"] is not None and b["shapes"].elements):
         return made
-    window = [index_const(1)] * (rank - len(source.type.shape)) + list(source.type.valid_shape)
+    window = [index_const(1)] * (rank - len(kind_of(source).shape)) + list(kind_of(source).valid_shape)
     window = [cv.rewrite(d) for d in window[len(window) - rank :]]
     offsets = [cv.rewrite(o) for o in b["offsets"].elements]
     offsets = [index_const(0)] * (rank - len(offsets)) + offsets
@@ -175,7 +177,7 @@ def _store(cv: Flattener, call: Call) -> Expr:
 def _store_pages(cv: Flattener, call: Call, source: Var) -> Expr:
     b = rebind(call)
     tensor, offsets = cv.rewrite(b["output_tensor"]), [cv.rewrite(o) for o in b["offsets"].elements]
-    batch, matrix = source.type.shape[:-2], source.type.shape[-2:]
+    batch, matrix = kind_of(source).shape[:-2], kind_of(source).shape[-2:]
     window = [index_const(1)] * len(batch) + list(matrix)
     for number, page in enumerate(cv.pages[source]):
         place = [plus(o, index_const(i)) for o, i in zip(offsets, batch_index(number, batch))]
@@ -203,7 +205,7 @@ def _reshape(cv: Flattener, call: Call) -> Expr:
     source = cv.rewrite(call.args[0])
     if source is call.args[0] and is_flat(call.type):
         return cv.generic(call)
-    kind = flat_type(call.type, call.span) if isinstance(call.type, TileType) else call.type
+    kind = flat_type(kind_of(call), call.span)
     if _same_tile(source.type, kind):
         return source
     made = build("tile.reshape", source, list(kind.shape), span=call.span)
@@ -218,7 +220,7 @@ def _same_tile(a: Any, b: Any) -> bool:
 @rule("tile.slice")
 def _slice(cv: Flattener, call: Call) -> Expr:
     b = rebind(call)
-    whole = call.args[0].type.shape
+    whole = kind_of(call.args[0]).shape
     if len(whole) == 2:
         return cv.recreate(call)
     window = b["shape"].elements
@@ -237,8 +239,8 @@ def _slice(cv: Flattener, call: Call) -> Expr:
     made = build(
         "tile.slice", cv.rewrite(call.args[0]), flat_shape(window, call.span), offsets, region, span=call.span, **kwargs
     )
-    want = flat_type(call.type, call.span)  # pyright: ignore[reportArgumentType]
-    if all(same(x, y) for x, y in zip(want.shape, made.type.shape)):
+    want = flat_type(kind_of(call), call.span)
+    if all(same(x, y) for x, y in zip(want.shape, kind_of(made).shape)):
         return made
     return build("tile.reshape", cv.emit("window", made), list(want.shape), span=call.span)
 
@@ -246,7 +248,7 @@ def _slice(cv: Flattener, call: Call) -> Expr:
 @rule("tile.assemble")
 def _assemble(cv: Flattener, call: Call) -> Expr:
     b = rebind(call)
-    whole, part = call.args[0].type.shape, call.args[1].type.shape
+    whole, part = kind_of(call.args[0]).shape, kind_of(call.args[1]).shape
     if len(whole) == 2 and len(part) == 2:
         return cv.recreate(call)
     if len(part) != len(whole):
@@ -272,7 +274,7 @@ def _element(cv: Flattener, call: Call) -> Expr:
     tile, indices, *rest = call.args
     if is_flat(tile.type):
         return cv.recreate(call)
-    place = flat_offsets([cv.rewrite(i) for i in indices.elements], tile.type.shape)  # pyright: ignore
+    place = flat_offsets([cv.rewrite(i) for i in indices.elements], kind_of(tile).shape)  # pyright: ignore
     return build(call.op.name, cv.rewrite(tile), place, *(cv.rewrite(r) for r in rest), span=call.span)
 
 
@@ -283,7 +285,7 @@ def _element(cv: Flattener, call: Call) -> Expr:
 def _transpose(cv: Flattener, call: Call) -> Expr:
     """The instruction works on one matrix and needs a scratch tile of the source's shape."""
     source, *axes = call.args
-    shape = source.type.shape
+    shape = kind_of(source).shape
     if len(call.args) > 3:
         return cv.recreate(call)
     rank = len(shape)
@@ -302,8 +304,8 @@ def _transpose(cv: Flattener, call: Call) -> Expr:
     count = value(product(shape[:-2])) or 1
     if count == 1:
         return _transpose_page(cv, tile, call.span)
-    want = flat_type(call.type, call.span)  # pyright: ignore[reportArgumentType]
-    space = tile.type.memory_space or MemorySpace.Vec
+    want = flat_type(kind_of(call), call.span)
+    space = kind_of(tile).memory_space or MemorySpace.Vec
     made: Expr = cv.emit("transposed", build(
         "tile.create", list(want.shape), span=call.span, dtype=want.dtype, target_memory=space
     ))  # fmt: skip
@@ -319,8 +321,8 @@ def _transpose(cv: Flattener, call: Call) -> Expr:
 
 
 def _transpose_page(cv: Flattener, tile: Expr, span: Span) -> Call:
-    space = tile.type.memory_space or MemorySpace.Vec
-    scratch = build("tile.create", list(tile.type.shape), span=span, dtype=tile.type.dtype, target_memory=space)
+    space = kind_of(tile).memory_space or MemorySpace.Vec
+    scratch = build("tile.create", list(kind_of(tile).shape), span=span, dtype=kind_of(tile).dtype, target_memory=space)
     tmp = cv.emit("transpose_tmp", scratch)
     return build("tile.transpose", tile, 0, 1, tmp, span=span)
 
@@ -331,7 +333,7 @@ def _transpose_view(cv: Flattener, call: Call) -> Expr:
     if source is call.args[0]:
         return cv.generic(call)
     made = build("tile.transpose_view", source, span=call.span)
-    if len(call.args[0].type.shape) > 2 and cv.result is not None:
+    if len(kind_of(call.args[0]).shape) > 2 and cv.result is not None:
         made = cv.emit(cv.result.name_hint, made)
         cv.by_column.add(made)
     return made

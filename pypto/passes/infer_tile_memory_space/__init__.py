@@ -9,6 +9,7 @@ get where it is needed is refused. Without one, every move is taken to exist.
 from __future__ import annotations
 
 from ...errors import user_error
+from ...ir.naming import written_name
 from ...ir.program import Function, Program
 from ...ir.types import TileType
 from ..base import P, Pass
@@ -39,8 +40,8 @@ def _place(function: Function, moves: Moves) -> Function:
         if isinstance(param.type, TileType):
             raise user_error(
                 ValueError,
-                f"parameter {param.name_hint!r} of kernel {function.name!r} is a Tile: a kernel's data comes from and "
-                "goes to global memory",
+                f"parameter {written_name(param.name_hint)!r} of kernel {function.name!r} is a Tile: a kernel's data "
+                "comes from and goes to global memory",
                 param.span,
                 "take a pl.Tensor and load it",
             )

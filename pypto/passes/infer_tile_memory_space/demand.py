@@ -70,17 +70,28 @@ class Demands(Visitor):
     def visit_call(self, op: Call) -> None:
         decl = decl_of(op)
         for i, arg in enumerate(op.args):
-            if isinstance(arg, Var) and is_tile(arg) and decl is not None and i < len(decl.args):
+            if is_tile(arg) and decl is not None and i < len(decl.args):
                 allowed = decl.spaces.get(decl.args[i].name)
                 if allowed:
-                    self._wants.setdefault(arg, set()).add(tuple(allowed))
-            elif not isinstance(arg, Var):
+                    self._want(arg, tuple(allowed))
+            if not isinstance(arg, Var):
                 self.visit(arg)
+
+    def _want(self, value: Expr, allowed: Allowed) -> None:
+        """``value`` is wanted in ``allowed``, and so is what a nested view of it shows."""
+        if isinstance(value, Var):
+            self._wants.setdefault(value, set()).add(allowed)
+            return
+        decl = decl_of(value)
+        shared = beside(decl) if decl is not None else None
+        if isinstance(value, Call) and decl is not None and shared is not None:
+            self._want(value.args[decl.arg_index(shared)], allowed)
 
     def visit_for_stmt(self, op: ForStmt) -> None:
         self._loop(op)
 
     def visit_while_stmt(self, op: WhileStmt) -> None:
+        self.visit(op.condition)
         self._loop(op)
 
     def _loop(self, op: ForStmt | WhileStmt) -> None:
@@ -90,6 +101,7 @@ class Demands(Visitor):
         self._scoped([op.iter_args, op.return_vars], op.body)
 
     def visit_if_stmt(self, op: IfStmt) -> None:
+        self.visit(op.condition)
         for body in (op.then_body, op.else_body):
             if body is not None:
                 self._scoped([op.return_vars], body)
@@ -100,6 +112,8 @@ class Demands(Visitor):
         self._targets.pop()
 
     def visit_yield_stmt(self, op: YieldStmt) -> None:
+        for value in op.values:
+            self.visit(value)
         for group in self._targets[-1] if self._targets else ():
             for value, target in zip(op.values, group):
                 self._edge(value, target)

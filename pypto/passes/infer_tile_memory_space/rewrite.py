@@ -8,12 +8,13 @@ from typing import Any
 from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, TileLayout
 from ...ir.expr import Call, Expr, IterArg, Var
+from ...ir.naming import written_name
 from ...ir.node import EMPTY
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts
 from ...ir.types import TileType, implicit_layout
 from ...ops.registry import decl_of, rebind
-from ..emitting import EmittingRewriter, build, reinfer
+from ..emitting import EmittingRewriter, build, kind_of, reinfer
 from .demand import Allowed, Demands, beside, is_tile
 from .moves import Moves
 
@@ -68,10 +69,9 @@ class Placer(EmittingRewriter):
         space = _space(value)
         if space in allowed:
             return value
-        name = getattr(value, "name_hint", "value")
         path = self.moves.nearest(space, allowed)
         if path is None:
-            raise self.moves.refuse(what or f"{name!r}", space, allowed, self.span)
+            raise self.moves.refuse(what or _named(value), space, allowed, self.span)
         for step in path:
             value = self._step(value, step)
         return value
@@ -84,7 +84,7 @@ class Placer(EmittingRewriter):
         if space is VEC and _space(value) is MemorySpace.Acc:
             layout = {"blayout": TileLayout.row_major, "slayout": TileLayout.none_box}
         call = build("tile.move", value, span=self.span, target_memory=space, **layout)
-        made = self.emit(f"{getattr(value, 'name_hint', 'value')}_{space.name}", call)
+        made = self.emit(f"{_name(value)}__{space.name}", call)
         if isinstance(value, Var):
             self._moved[value, space] = made
         return made
@@ -186,12 +186,11 @@ class Placer(EmittingRewriter):
         source = _space(call.args[0])
         path = self.moves.path(source, space)
         if path is None or (len(path) > 1):
-            name = getattr(call.args[0], "name_hint", "the tile")
             if path is None:
-                raise self.moves.refuse(f"{name!r}", source, (space,), call.span)
+                raise self.moves.refuse(_named(call.args[0]), source, (space,), call.span)
             raise user_error(
                 ValueError,
-                f"no instruction moves {name!r} from {source.name} to {space.name} at once",
+                f"no instruction moves {_named(call.args[0])} from {source.name} to {space.name} at once",
                 call.span,
                 f"move it in steps: {' -> '.join(s.name for s in (source, *path))}",
             )
@@ -272,7 +271,7 @@ class Placer(EmittingRewriter):
         outer, self._moved = self._moved, {}
         emitted, values = self.collect(
             lambda: [
-                self.move(v, (_space(j),), f"{getattr(v, 'name_hint', 'value')!r}, the result of one branch,")
+                self.move(v, (_space(j),), f"{_named(v)}, the result of one branch,")
                 if is_tile(v)
                 else v
                 for v, j in zip(last.values, joint)  # pyright: ignore[reportAttributeAccessIssue]
@@ -286,8 +285,16 @@ class Placer(EmittingRewriter):
         return seq([*stmts[:-1], *emitted, last.replace(values=type(last.values)(values))], body.span)  # pyright: ignore
 
 
+def _name(value: Expr) -> str:
+    return written_name(value.name_hint) if isinstance(value, Var) else "value"
+
+
+def _named(value: Expr) -> str:
+    return repr(_name(value)) if isinstance(value, Var) else "the tile"
+
+
 def _known(value: Expr) -> MemorySpace | None:
-    return value.type.memory_space if isinstance(value.type, TileType) else None
+    return kind_of(value).memory_space if isinstance(value.type, TileType) else None
 
 
 def _space(value: Expr) -> MemorySpace:

@@ -117,7 +117,8 @@ def _has_array(type: Type) -> bool:
 class InOutUseValid(Rule):
     """A variable passed as Out or InOut is not read after the call: the call's result has the new contents.
 
-    A read earlier in a loop counts as later when an iteration before it made the call.
+    A read earlier in a loop counts as later when an iteration before it made the call. A launched task writes in its
+    own time, ordered by its dependencies, and is not looked at.
     """
 
     name = "InOutUseDiscipline"
@@ -135,20 +136,18 @@ class InOutUseValid(Rule):
         self._exits: dict[IRNode, dict[Var, str]] = {}
         self._handed: set[int] = set()
 
-    def visit_call(self, op: Call | Submit) -> None:
+    def visit_call(self, op: Call) -> None:
         if isinstance(op.op, GlobalVar):
             for _, arg in self._handed_over(op):
                 self._handed.add(id(arg))
 
-    def leave_call(self, op: Call | Submit) -> None:
+    def leave_call(self, op: Call) -> None:
         if isinstance(op.op, GlobalVar) and self._active:
             for _, arg in self._handed_over(op):
                 self._handed.discard(id(arg))
                 self._dead[arg] = op.op.name
 
-    visit_submit, leave_submit = visit_call, leave_call
-
-    def _handed_over(self, op: Call | Submit) -> list[tuple[int, Var]]:
+    def _handed_over(self, op: Call) -> list[tuple[int, Var]]:
         directions = self._directions.get(op.op.name, ())
         return [
             (i, a)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...ir.expr import MemRef, Var
 from ...ir.node import IRNode
 from ...ir.program import Function
-from ...ir.stmt import ForStmt, IfStmt, SeqStmts, Stmt, WhileStmt, YieldStmt
+from ...ir.stmt import ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt, YieldStmt
 from ...ir.types import Type
 from .driver import Rule
 
@@ -141,29 +142,34 @@ class SSAForm(_Scopes):
 
 
 def last_stmt(body: Stmt) -> Stmt | None:
-    """The last statement of a body, sequences opened."""
-    while isinstance(body, SeqStmts):
-        if not body.stmts:
+    """The last statement of a body, sequences and regions opened."""
+    while isinstance(body, (SeqStmts, ScopeStmt)):
+        if isinstance(body, ScopeStmt):
+            body = body.body
+        elif body.stmts:
+            body = body.stmts[-1]
+        else:
             return None
-        body = body.stmts[-1]
     return body
 
 
 class UseAfterDef(_Scopes):
     """Every use of a variable comes after its definition, in its scope.
 
-    What a branch without results defines stays visible after the branch: only SSA form closes that door.
+    What a branch or loop without results assigns stays visible after it: only SSA form closes that door.
     """
 
     name = "UseAfterDefCheck"
 
-    def exit_scope(self, owner: IRNode) -> None:
-        if isinstance(owner, IfStmt) and not owner.return_vars:
-            inner = self._opened.pop()
-            if self._opened:
-                self._opened[-1].extend(inner)
+    def exit_scope(self, owner: Any) -> None:
+        if owner.return_vars:
+            super().exit_scope(owner)
             return
-        super().exit_scope(owner)
+        own = {owner.loop_var} if isinstance(owner, ForStmt) else set()
+        self.visible -= own
+        inner = [v for v in self._opened.pop() if v not in own]
+        if self._opened:
+            self._opened[-1].extend(inner)
 
     def define(self, var: Var) -> None:
         if var.type.symbolic:

@@ -218,8 +218,10 @@ class InlineFunctionsEliminated(Rule):
         if function.func_type is FunctionType.Inline:
             self.report(f"Inline function '{function.name}' remains", function.span)
 
-    def visit_call(self, op: Call) -> None:
+    def visit_call(self, op: Call | Submit) -> None:
         if isinstance(op.op, GlobalVar):
             callee = self.program.get_function(op.op.name)
             if callee is not None and callee.func_type is FunctionType.Inline:
                 self.report(f"Call of inline function '{op.op.name}' remains", op.span)
+
+    visit_submit = visit_call

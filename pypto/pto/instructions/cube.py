@@ -43,11 +43,31 @@ def _shape(tile: Tile) -> str:
     return f"{tile.rows}x{tile.cols}"
 
 
+_BLOCK = 64
+"""Extent of a block whose product BLAS computes on one thread: above 64**3 it wakes its pool, which costs a
+hundred times the product when other processes want the cores."""
+
+
+def _blocked(left: Array, right: Array) -> Array:
+    rows, depth = left.shape
+    cols = right.shape[1]
+    if rows * cols * depth <= _BLOCK**3:
+        return left @ right
+    out = np.empty((rows, cols), left.dtype)
+    for i in range(0, rows, _BLOCK):
+        for j in range(0, cols, _BLOCK):
+            part = left[i : i + _BLOCK, :_BLOCK] @ right[:_BLOCK, j : j + _BLOCK]
+            for k in range(_BLOCK, depth, _BLOCK):
+                part += left[i : i + _BLOCK, k : k + _BLOCK] @ right[k : k + _BLOCK, j : j + _BLOCK]
+            out[i : i + _BLOCK, j : j + _BLOCK] = part
+    return out
+
+
 def product(left: Array, right: Array, out: np.dtype) -> Array:
     """Matrix product in the accumulator's type; integer products are exact in f64 and then wrap."""
     if out == np.float32:
-        return left.astype(np.float32) @ right.astype(np.float32)
-    exact = left.astype(np.float64) @ right.astype(np.float64)
+        return _blocked(left.astype(np.float32), right.astype(np.float32))
+    exact = _blocked(left.astype(np.float64), right.astype(np.float64))
     return exact.astype(np.int64).astype(out)
 
 

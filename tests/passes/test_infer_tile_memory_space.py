@@ -1,0 +1,251 @@
+"""Every tile gets a memory, and moves where an operator wants it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import dedent, indent
+
+import pypto.language as pl
+import pytest
+from pypto import backend, ir, passes
+from pypto.backend import ASCEND910B, ASCEND950
+from pypto.ir.printer import python_print
+from pypto.ir.structural import assert_structural_equal
+from pypto.ir.visitor import walk
+
+Mem = ir.MemorySpace
+MATRICES = "a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], out: pl.Out[pl.Tensor[[16, 32], pl.FP32]]"
+
+
+@pytest.fixture(autouse=True)
+def _no_backend() -> Iterator[None]:
+    backend.reset_for_testing()
+    yield
+    backend.reset_for_testing()
+
+
+def program(params: str, lines: str) -> ir.Program:
+    text = (
+        "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n"
+        f"    @pl.function(type=pl.FunctionType.InCore)\n    def kernel(self, {params}):\n"
+    )
+    made = pl.parse(text + indent(dedent(lines).strip("\n"), " " * 8) + "\n")
+    assert isinstance(made, ir.Program)
+    return passes.convert_to_ssa()(made)
+
+
+def block(lines: str) -> str:
+    return dedent(lines).lstrip("\n")
+
+
+def infer(params: str, lines: str, target: backend.Target | None = ASCEND910B) -> ir.Program:
+    with passes.PassContext(target=target):
+        return passes.infer_tile_memory_space()(program(params, lines))
+
+
+def spaces(made: ir.Program) -> dict[str, Mem]:
+    """The memory of each tile an assignment defines, by the name written."""
+    found: dict[str, Mem] = {}
+    for node in walk(made):
+        if isinstance(node, ir.AssignStmt) and isinstance(node.var.type, ir.TileType):
+            space = node.var.type.memory_space
+            assert space is not None
+            found[node.var.name_hint.replace("__ssa_v0", "")] = space
+    return found
+
+
+def moves(made: ir.Program) -> list[tuple[Mem, Mem]]:
+    return [
+        (n.args[0].type.memory_space, n.type.memory_space)  # pyright: ignore[reportAttributeAccessIssue]
+        for n in walk(made)
+        if isinstance(n, ir.Call) and n.op.name == "tile.move"
+    ]
+
+
+def refused(params: str, lines: str, target: backend.Target | None = ASCEND910B) -> str:
+    with pytest.raises(ValueError) as caught:
+        infer(params, lines, target)
+    return str(caught.value)
+
+
+MULTIPLY = "ta = pl.load(a, [0, 0], [16, 64])\ntb = pl.load(b, [0, 0], [64, 32])\nc = pl.matmul(ta, tb)\n"
+STORE = "out = pl.store(c, [0, 0], out)\nreturn out"
+
+
+def test_operands_are_loaded_to_mat_and_moved_to_the_cube() -> None:
+    made = infer(MATRICES, MULTIPLY + STORE)
+    assert spaces(made) == {
+        "ta": Mem.Mat, "tb": Mem.Mat, "ta__Left": Mem.Left, "tb__Right": Mem.Right, "c": Mem.Acc,
+    }  # fmt: skip
+    assert moves(made) == [(Mem.Mat, Mem.Left), (Mem.Mat, Mem.Right)]
+
+
+def test_without_a_target_a_load_stays_where_it_says() -> None:
+    made = infer(MATRICES, MULTIPLY + STORE, None)
+    assert moves(made) == [(Mem.Vec, Mem.Left), (Mem.Vec, Mem.Right)]
+
+
+def test_vector_tiles_need_no_move() -> None:
+    before = program(
+        "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]",
+        "t = pl.load(x, [0, 0], [16, 64])\nc = pl.exp(t)\n" + STORE,
+    )
+    made = passes.infer_tile_memory_space()(before)
+    assert spaces(made) == {"t": Mem.Vec, "c": Mem.Vec} and moves(made) == []
+    assert passes.infer_tile_memory_space()(made) is made
+
+
+def test_demand_reaches_a_load_through_views() -> None:
+    made = infer(
+        "a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[32, 64], pl.FP16], out: pl.Out[pl.Tensor[[16, 32], pl.FP32]]",
+        block("""
+        whole = pl.load(a, [0, 0], [32, 64])
+        ta = pl.tile.slice(whole, [16, 64], [16, 0])
+        tb = pl.load(b, [0, 0], [32, 64])
+        c = pl.matmul(ta, pl.tile.transpose_view(tb))
+        """) + STORE,
+    )
+    found = spaces(made)
+    assert found["whole"] is found["ta"] is found["tb"] is Mem.Mat
+
+
+def test_one_move_serves_every_consumer_in_sight() -> None:
+    made = infer(
+        MATRICES + ", flag: pl.Scalar[pl.INDEX]",
+        block("""
+        ta = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
+        tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
+        first = pl.matmul(ta, tb)
+        if flag == 0:
+            c = pl.yield_(pl.matmul_acc(first, ta, tb))
+        else:
+            c = pl.yield_(first)
+        """) + STORE,
+    )
+    assert moves(made) == [(Mem.Mat, Mem.Left), (Mem.Mat, Mem.Right)]
+
+
+def test_a_move_inside_a_branch_does_not_leak() -> None:
+    made = infer(
+        MATRICES + ", flag: pl.Scalar[pl.INDEX]",
+        block("""
+        ta = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
+        tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
+        if flag == 0:
+            c = pl.yield_(pl.matmul(ta, tb))
+        else:
+            c = pl.yield_(pl.matmul(ta, tb))
+        """) + STORE,
+    )
+    assert len(moves(made)) == 4
+
+
+def test_an_accumulator_created_for_a_loop_is_in_acc() -> None:
+    made = infer(
+        MATRICES,
+        block("""
+        ta = pl.load(a, [0, 0], [16, 64])
+        tb = pl.load(b, [0, 0], [64, 32])
+        zero = pl.tile.create([16, 32], dtype=pl.FP32)
+        for k, (acc,) in pl.range(4, init_values=(zero,)):
+            more = pl.matmul_acc(acc, ta, tb)
+            c = pl.yield_(more)
+        """) + STORE,
+    )
+    assert spaces(made)["zero"] is Mem.Acc
+    loop = next(n for n in walk(made) if isinstance(n, ir.ForStmt))
+    assert loop.iter_args[0].type.memory_space is loop.return_vars[0].type.memory_space is Mem.Acc
+
+
+def test_a_product_reaches_the_vector_core_where_the_target_has_a_way() -> None:
+    made = infer(MATRICES, MULTIPLY + "c = pl.exp(c)\n" + STORE, ASCEND950)
+    assert (Mem.Acc, Mem.Vec) in moves(made)
+    text = python_print(made)
+    assert "blayout=pl.TileLayout.row_major, slayout=pl.TileLayout.none_box" in text
+
+
+def test_branches_meet_in_one_memory() -> None:
+    lines = block("""
+        ta = pl.load(a, [0, 0], [16, 64])
+        tb = pl.load(b, [0, 0], [64, 32])
+        v = pl.load(out, [0, 0], [16, 32])
+        if flag == 0:
+            c = pl.yield_(pl.matmul(ta, tb))
+        else:
+            c = pl.yield_(pl.exp(v))
+        """) + STORE
+    params = MATRICES.replace("pl.Out[pl.Tensor[[16, 32], pl.FP32]]", "pl.InOut[pl.Tensor[[16, 32], pl.FP32]]")
+    params += ", flag: pl.Scalar[pl.INDEX]"
+    made = infer(params, lines, ASCEND950)
+    branch = next(n for n in walk(made) if isinstance(n, ir.IfStmt))
+    assert branch.return_vars[0].type.memory_space is Mem.Vec and (Mem.Acc, Mem.Vec) in moves(made)
+    message = refused(params, lines)
+    assert "the result of one branch" in message and "Ascend910B" in message
+
+
+def test_attributes_follow_a_moved_argument() -> None:
+    before = program(MATRICES, MULTIPLY + STORE)
+
+    class Mark(ir.visitor.Rewriter):  # pyright: ignore[reportAttributeAccessIssue]
+        def visit_call(self, op: ir.Call) -> ir.Expr:
+            return op.replace(attrs={"dump_vars": [op.args[0]]}) if op.op.name == "tile.matmul" else op
+
+    made = passes.infer_tile_memory_space()(Mark().rewrite(before))
+    product = next(n for n in walk(made) if isinstance(n, ir.Call) and n.op.name == "tile.matmul")
+    assert product.attrs["dump_vars"][0] is product.args[0]
+
+
+def test_inserted_moves_point_at_the_consumer() -> None:
+    made = infer(MATRICES, MULTIPLY + STORE)
+    found = [n for n in walk(made) if isinstance(n, ir.AssignStmt)]
+    product = next(n for n in found if isinstance(n.value, ir.Call) and n.value.op.name == "tile.matmul")
+    for node in found:
+        if isinstance(node.value, ir.Call) and node.value.op.name == "tile.move":
+            assert node.span.begin_line == node.value.span.begin_line == product.span.begin_line
+
+
+def test_the_result_satisfies_its_property_and_reads_back() -> None:
+    made = infer(MATRICES, MULTIPLY + STORE)
+    passes.verify_properties({passes.IRProperty.TileMemoryInferred}, made, "InferTileMemorySpace")
+    again = pl.parse(python_print(made))
+    assert isinstance(again, ir.Program)
+    assert_structural_equal(made, again)
+
+
+# What is refused.
+
+
+def test_a_product_on_the_vector_core_of_the_910b() -> None:
+    message = refused(MATRICES, MULTIPLY + "c = pl.exp(c)\n" + STORE)
+    assert "'c' is in Acc and is needed in Vec, and nothing moves it there on Ascend910B" in message
+    assert "pl.exp(c)" in message and "in a scope of its own" in message
+
+
+def test_a_vector_result_as_an_operand_on_the_910b() -> None:
+    lines = "ta = pl.exp(pl.load(a, [0, 0], [16, 64]))\ntb = pl.load(b, [0, 0], [64, 32])\nc = pl.matmul(ta, tb)\n" + STORE
+    message = refused(MATRICES, lines)
+    assert "'ta' is in Vec and is needed in Left" in message and "target_memory=pl.Mem.Mat" in message
+    assert moves(infer(MATRICES, lines, ASCEND950))[:2] == [(Mem.Vec, Mem.Mat), (Mem.Mat, Mem.Left)]
+
+
+def test_nothing_moves_into_an_accumulator() -> None:
+    message = refused(
+        MATRICES,
+        "ta = pl.load(a, [0, 0], [16, 64])\ntb = pl.load(b, [0, 0], [64, 32])\n"
+        "zero = pl.tile.full([16, 32], dtype=pl.FP32, value=0.0)\nc = pl.matmul_acc(zero, ta, tb)\n" + STORE,
+        None,
+    )
+    assert "'zero' is in Vec and is needed in Acc" in message and "start it with pl.matmul" in message
+
+
+def test_a_written_move_must_be_one_instruction() -> None:
+    lines = "t = pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.Vec)\nm = pl.move(t, target_memory=pl.Mem.Left)\nreturn x"
+    assert "move it in steps: Vec -> Mat -> Left" in refused("x: pl.Tensor[[16, 16], pl.FP16]", lines, ASCEND950)
+    assert "'t' is in Vec and is needed in Left" in refused("x: pl.Tensor[[16, 16], pl.FP16]", lines)
+
+
+def test_a_tile_parameter() -> None:
+    x = ir.Var("x", ir.TileType([16, 16], pl.FP32))
+    before = ir.Program([ir.Function("kernel", [x], [], ir.ReturnStmt([]), type=ir.FunctionType.InCore)])
+    with pytest.raises(ValueError, match="parameter 'x' of kernel 'kernel' is a Tile"):
+        passes.infer_tile_memory_space()(before)
