@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dtypes import DataType
+from ..errors import user_error
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Var, index_const
 from ..ir.naming import written_name
@@ -87,12 +88,23 @@ def flat_offset(indices: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
     return total if total is not None else index_const(0)
 
 
+def _check_scalar_access(tensor: Var, dtype: DataType) -> None:
+    """PTO moves a scalar of the pointer's own element type, and its arithmetic has no unsigned or one-bit types."""
+    if dtype.is_unsigned_int() or dtype is DataType.BOOL:
+        raise user_error(
+            ValueError,
+            f"single elements of {written_name(tensor.name_hint)!r} cannot be read or written: it is a tensor of {dtype}",
+            tensor.span,
+            hint="declare the tensor with a signed integer dtype of the same width",
+        )
+
+
 def read_element(kernel: KernelBuilder, tensor: Var, indices: Sequence[Expr]) -> Value:
     """One element of a tensor, by its flat offset."""
     pointer, type = kernel.pointers[tensor]
     offset = kernel.scalars.index(flat_offset(indices, strides_of(type)[0]))
-    element = type.dtype if type.dtype is not DataType.BOOL else DataType.INT8
-    result = kernel.fresh("elem", scalar_text(element))
+    _check_scalar_access(tensor, type.dtype)
+    result = kernel.fresh("elem", scalar_text(type.dtype))
     kernel.add(Op("load_scalar", result=result, source=pointer, offset=offset))
     return result
 
@@ -101,5 +113,6 @@ def write_element(kernel: KernelBuilder, tensor: Var, indices: Sequence[Expr], v
     """Set one element of a tensor, by its flat offset."""
     pointer, type = kernel.pointers[tensor]
     offset = kernel.scalars.index(flat_offset(indices, strides_of(type)[0]))
+    _check_scalar_access(tensor, type.dtype)
     made = kernel.scalars.convert(kernel.scalars.emit(value), value.dtype, type.dtype)
     kernel.add(Op("store_scalar", source=pointer, offset=offset, value=made))

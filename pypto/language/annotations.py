@@ -31,6 +31,11 @@ class _Annotation:
         return self._expr
 
     @property
+    def expr(self) -> Expr:
+        """The expression held. ValueError for an annotation."""
+        return self.unwrap()
+
+    @property
     def type(self) -> Type:
         return self.unwrap().type
 

@@ -524,6 +524,8 @@ def build_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], spa
 
 def _scalar_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[OpDecl, Any, Any]:
     """The scalar form of a call. Keywords it lacks must be at their defaults."""
+    if len(args) > len(decl.params):
+        raise OpTypeError(f"{decl.name} takes {len(decl.params)} arguments, got {len(args)}: {decl.signature}")
     scalar = _REGISTRY[decl.scalar_form or ""]
     renamed = {decl.args[-1].name: scalar.args[-1].name}
     level = "Tile" if decl.name.startswith("tile.") else "Tensor"

@@ -382,7 +382,7 @@ declare(
     spaces=vec("tile"),
     result_space=_M.Vec,
     inplace_safe=False,
-    pto=Pto("pto.tfillpad_expand", ("tile",), form="fillpad"),
+    pto=Pto("pto.tfillpad", ("tile",), form="fillpad"),
 )
 
 

@@ -180,5 +180,5 @@ def _describe(var: Var) -> str:
 def _hint(tiles: list[Var], capacity: int, space: MemorySpace) -> str:
     memref = on_chip(tiles[0].type) if tiles else None
     if memref is not None and memref.size > capacity:
-        return f"'{tiles[0].name_hint}' alone is larger than {space.name}: load and compute it block by block, in a loop"
+        return f"'{tiles[0].name_hint}' alone is larger than {space.name}: load and compute it in smaller blocks"
     return "use smaller tiles, or split the loop so that fewer tiles are needed at the same time"

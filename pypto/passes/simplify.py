@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..arith import Analyzer
+from ..arith import Analyzer, ConstIntBound
+from ..arith.bounds import EVERYTHING
 from ..dtypes import DataType
 from ..ir.enums import ForKind
 from ..ir.expr import (
@@ -115,6 +116,26 @@ class _Simplifier(Rewriter):
         self._in_scalar = False
         self._in_type = False
         self._types: dict[int, tuple[Type, Type]] = {}
+        for var, count in self._definitions.items():
+            if count > 1:
+                self._may_be_negative(var)
+
+    def _may_be_negative(self, var: Var) -> None:
+        """Take back what is assumed of an INDEX variable: this one is computed, it is no size or position given."""
+        if isinstance(var.type, ScalarType) and var.type.dtype is DataType.INDEX:
+            self._analyzer.bind_bound(var, EVERYTHING)
+            self._context_free.bind_bound(var, EVERYTHING)
+
+    def define(self, var: Any) -> Any:
+        made = super().define(var)
+        if self._definitions[var] > 1 and made is not var and isinstance(made, Var):
+            self._may_be_negative(made)
+        return made
+
+    def _define_carried(self, var: Any) -> Any:
+        made = self.define(var)
+        self._may_be_negative(made)
+        return made
 
     def _stable(self, expr: Expr) -> bool:
         """Whether an expression means the same wherever its variables are visible."""
@@ -232,7 +253,7 @@ class _Simplifier(Rewriter):
         if else_body is not None:
             with self._assuming(Not(condition, DataType.BOOL, condition.span)):
                 else_body = self._body(else_body)
-        results = self.rewrite_list(op.return_vars, self.define)
+        results = self.rewrite_list(op.return_vars, self._define_carried)
         return op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
 
     def _decide(self, condition: Expr) -> bool | None:
@@ -279,12 +300,12 @@ class _Simplifier(Rewriter):
             opened = self._open_loop(op, start)
             if opened is not None:
                 return opened
-        iter_args = self.rewrite_list(op.iter_args, self.define)
+        iter_args = self.rewrite_list(op.iter_args, self._define_carried)
         attrs = self.rewrite_mapping(op.attrs) if op.attrs else op.attrs
         loop_var = self.define(op.loop_var)
-        with self._in_range(loop_var, start, stop):
+        with self._in_range(loop_var, start, stop, step):
             body = self._body(op.body)
-        results = self.rewrite_list(op.return_vars, self.define)
+        results = self.rewrite_list(op.return_vars, self._define_carried)
         return op.replace(
             start=start, stop=stop, step=step, iter_args=iter_args, attrs=attrs, loop_var=loop_var, body=body,
             return_vars=results,
@@ -318,20 +339,29 @@ class _Simplifier(Rewriter):
         return opened
 
     @contextmanager
-    def _in_range(self, var: Var, start: Expr, stop: Expr) -> Iterator[None]:
-        first, last = const_value(start), const_value(stop)
-        if not isinstance(first, int) or not isinstance(last, int) or last <= first:
-            yield
-            return
-        self._analyzer.bind(var, first, last)
+    def _in_range(self, var: Var, start: Expr, stop: Expr, step: Expr) -> Iterator[None]:
+        first, last, by = const_value(start), const_value(stop), const_value(step)
+        if isinstance(first, int) and isinstance(last, int) and isinstance(by, int) and by > 0 and first < last:
+            self._analyzer.bind(var, first, last)
+        elif self._definitions[var] <= 1 and self._stable(start) and self._stable(stop):
+            self._analyzer.bind_bound(var, self._range_bound(start, stop, by))
         yield
         self._analyzer.unbind(var)
+        self._may_be_negative(var)
+
+    def _range_bound(self, start: Expr, stop: Expr, step: Any) -> ConstIntBound:
+        first, last = self._analyzer.const_int_bound(start), self._analyzer.const_int_bound(stop)
+        if not isinstance(step, int) or step == 0:
+            return EVERYTHING
+        if step > 0:
+            return ConstIntBound(first.min_value, max(last.max_value, first.min_value))
+        return ConstIntBound(min(last.min_value, first.max_value), first.max_value)
 
     def visit_while_stmt(self, op: WhileStmt) -> Stmt:
-        iter_args = self.rewrite_list(op.iter_args, self.define)
+        iter_args = self.rewrite_list(op.iter_args, self._define_carried)
         condition = self.rewrite(op.condition)
         body = self._body(op.body)
-        results = self.rewrite_list(op.return_vars, self.define)
+        results = self.rewrite_list(op.return_vars, self._define_carried)
         return op.replace(iter_args=iter_args, condition=condition, body=body, return_vars=results)
 
 

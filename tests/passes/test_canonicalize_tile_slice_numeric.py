@@ -10,26 +10,14 @@ import re
 
 import numpy as np
 import pytest
-from tile_slice_programs import mat, program, vec
+from tile_slice_programs import mat, program, text_of, vec
 
 from pypto import ir
-from pypto.backend import get_target
-from pypto.codegen import generate_pto
-from pypto.passes import PassContext, PassPipeline
-from pypto.passes.pipeline import default_passes
 from pypto.pto.errors import PtoError
 from pypto.simulator import load
 
 TARGETS = ("Ascend910B", "Ascend950")
 PASS = "CanonicalizeTileSlice"
-
-
-def text_of(kernel: ir.Program, target: str, without: str | None = None) -> str:
-    """The PTO text of a kernel, with a pass left out."""
-    chosen = get_target(target)
-    with PassContext([], target=chosen):
-        made = PassPipeline([p for p in default_passes() if p.name != without]).run(kernel)
-    return generate_pto(made, chosen, locations=False)["kernel"]
 
 
 def execute(text: str, *args: np.ndarray | int, sanitize: bool = True) -> None:

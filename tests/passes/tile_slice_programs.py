@@ -6,6 +6,9 @@ from textwrap import indent
 
 import pypto.language as pl
 from pypto import ir, passes
+from pypto.backend import get_target
+from pypto.codegen import generate_pto
+from pypto.passes.pipeline import default_passes
 
 _HEADER = "import pypto.language as pl\n"
 
@@ -75,3 +78,11 @@ def becomes(before: ir.Program, after: ir.Program) -> None:
 
 def untouched(before: ir.Program) -> None:
     assert run(before) is before
+
+
+def text_of(kernel: ir.Program, target: str, without: str | None = None) -> str:
+    """The PTO text of a kernel, with a pass left out."""
+    chosen = get_target(target)
+    with passes.PassContext([], target=chosen):
+        made = passes.PassPipeline([p for p in default_passes() if p.name != without]).run(kernel)
+    return generate_pto(made, chosen, locations=False)["kernel"]

@@ -26,9 +26,13 @@ _DECORATOR_ATTRS: Final = ("auto_scope", "external_source")
 
 
 class StatementPrinter:
-    """Writes statements as lines. ``targets`` are the variables the next yield assigns."""
+    """Writes statements as lines.
 
-    __slots__ = ("lines", "indent", "values", "pl", "concise", "targets", "in_function")
+    ``targets`` are the variables the next yield assigns. ``on_core`` says that statements already run on a core
+    group, so that a lane region does not put itself on one.
+    """
+
+    __slots__ = ("lines", "indent", "values", "pl", "concise", "targets", "in_function", "on_core")
 
     def __init__(
         self, names: Names, prefix: str, concise: bool, explicit: bool, in_program: bool = False, indent: str = ""
@@ -40,6 +44,7 @@ class StatementPrinter:
         self.concise = concise
         self.targets: NodeList | None = None
         self.in_function = False
+        self.on_core = False
 
     def line(self, text: str) -> None:
         self.lines.append(self.indent + text)
@@ -178,12 +183,15 @@ class StatementPrinter:
         return [f"optimizations=[{', '.join(items)}]"] if items else []
 
     def incore(self, s: S.InCoreScopeStmt) -> None:
-        if s.split is SplitMode.NONE and not (s.name_hint or s.attrs) and isinstance(s.body, S.SplitAivScopeStmt):
+        implied = s.split is SplitMode.NONE and not (s.name_hint or s.attrs or self.on_core)
+        if implied and isinstance(s.body, S.SplitAivScopeStmt):
             # A lane region on its own: the language puts this scope around it.
             self.statement(s.body)
             return
+        outer, self.on_core = self.on_core, True
         level = f"level={self.pl}Level.CORE_GROUP"
         self.with_("at", [level, *self.optimizations(s.split, s.attrs)], s, ("slot_num",))
+        self.on_core = outer
 
     def hierarchy(self, s: S.HierarchyScopeStmt) -> None:
         parts = [f"level={self.values.enum(s.level)}"]
@@ -203,10 +211,12 @@ class StatementPrinter:
             parts.append("sync_start=True")
         inner = s.body
         index = _leading_binding(inner.body, "tile.get_block_idx") if isinstance(inner, S.InCoreScopeStmt) else None
+        outer, self.on_core = self.on_core, True
         if isinstance(inner, S.InCoreScopeStmt) and index is not None and _is_loop_carrier(s, inner):
             self.spmd_loop(s, inner, index, parts)
         else:
             self.with_("spmd", parts, s)
+        self.on_core = outer
 
     def spmd_loop(self, s: S.SpmdScopeStmt, inner: S.InCoreScopeStmt, index: Var, parts: list[str]) -> None:
         """Blocks that run an inline kernel: the loop variable is the block's index."""
@@ -313,6 +323,7 @@ class FunctionPrinter(StatementPrinter):
         self.in_function = True
 
     def function(self, f: Function) -> None:
+        self.on_core = f.is_incore
         options = self.decorator(f)
         self.line(f"@{self.pl}function" + (f"({', '.join(options)})" if options else ""))
         params = ["self"] if self.in_program else []

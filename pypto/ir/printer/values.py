@@ -229,8 +229,10 @@ class ValuePrinter:
         return e.op.name in _LANE_OPS and mode is not None and getattr(value, "value", value) == mode.value
 
     def kwarg(self, decl: Any, name: str, value: Any) -> str:
-        if decl is not None and value.__class__ is int:
-            kind = next((p.kinds[0] for p in decl.attrs if p.name == name), None)
+        if value.__class__ is int:
+            kind = _ENUM_KEYWORDS.get(name)
+            if decl is not None:
+                kind = next((p.kinds[0] for p in decl.attrs if p.name == name), None)
             members = _ENUMS.get(kind)
             if members is not None:
                 return self.enum(members(value))
@@ -287,6 +289,8 @@ def _enum_classes() -> dict[str | None, Any]:
 
 
 _ENUMS: Final = _enum_classes()
+_ENUM_KEYWORDS: Final = {"atomic": "AtomicType"}
+"""Keywords that stand for an enum's code, for operators without a declaration."""
 _ARGS_LEAD: dict[str, bool] = {}
 
 

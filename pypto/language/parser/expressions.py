@@ -179,6 +179,8 @@ class ExpressionsMixin(ParserBase):
             message, cls = f"Unknown operation '{path}'", InvalidOperationError
         else:
             message, cls = f"'{path}': {message_of(error)}", UndefinedVariableError
+            if isinstance(owner, type) or type(owner).__module__.startswith("pypto."):
+                message, cls = f"'{ast.unparse(node.value)}' has no '{node.attr}'", ParserSyntaxError
         span = self.span(node)
         raise cls(message, span, hint, source_lines=self.source.lines) from error
 

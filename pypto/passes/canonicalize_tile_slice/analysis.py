@@ -137,9 +137,8 @@ class SliceTable(Visitor):
             return
         if len(offset) != 2 or len(source.type.shape) != 2:
             return
-        here = self._place(source)
-        bits = self._moved(here, offset, storage_bits(source.type))
-        self._places[var] = Place(bits, here.strides)
+        here, width = self._place(source), storage_bits(source.type)
+        self._places[var] = Place(self._moved(here, offset, width), here.strides)
         dims = static_dims(shape)
         if not is_plain(call) or dims is None or len(dims) != 2:
             return
@@ -148,9 +147,10 @@ class SliceTable(Visitor):
         base = source
         if outer is not None:
             base, row, col = outer.base, add_index(outer.row, row), add_index(outer.col, col)
+            self._places[var] = Place(self._moved(self._place(base), (row, col), width), here.strides)
         fixed = isinstance(row, ConstInt) and isinstance(col, ConstInt)
         dense = fixed and all(is_dense(dims, strides) for strides in here.strides)
-        aligned = bits == 0 or not here.strides
+        aligned = self._places[var].bits == 0 or not here.strides
         space = self._spaces.of(var)
         self.slices[var] = Slice(var, call, base, row, col, bound["shape"], space, aligned, dense)
 

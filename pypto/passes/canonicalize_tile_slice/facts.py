@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from ...arith import ModularSet, ModularSetAnalyzer
-from ...ir.expr import ConstInt, Expr, Var, index_const
+from ...arith import CanonicalSimplifier, ModularSet, ModularSetAnalyzer
+from ...ir.expr import Add, ConstInt, Expr, Var, index_const
 from ...ir.stmt import AssignStmt, ForStmt
 from ...ir.structural import structural_equal
 from ...ir.types import ScalarType
@@ -19,10 +19,11 @@ def is_integer(value: Expr) -> bool:
 class ScalarFacts:
     """Facts of integer scalars, learnt definition by definition in program order."""
 
-    __slots__ = ("_sets", "_aliases")
+    __slots__ = ("_sets", "_collect", "_aliases")
 
     def __init__(self) -> None:
         self._sets = ModularSetAnalyzer()
+        self._collect = CanonicalSimplifier()
         self._aliases: dict[Var, Expr] = {}
 
     def learn(self, stmt: AssignStmt) -> None:
@@ -59,6 +60,9 @@ class ScalarFacts:
         if isinstance(value, ConstInt):
             return value.value * factor % modulus
         found = self._sets(value)
+        if found.coeff * factor % modulus and isinstance(value, Add):
+            # Terms that are a multiple only together: i * 4 + i * 4.
+            found = self._sets(self._collect(value))
         return None if found.coeff * factor % modulus else found.base * factor % modulus
 
     def same(self, a: Expr, b: Expr) -> bool:

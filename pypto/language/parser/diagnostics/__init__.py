@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....errors import message_of as concise_error_message
 from .exceptions import (
     InvalidOperationError,
     ParserError,
@@ -24,4 +25,5 @@ __all__ = [
     "ScopeIsolationError",
     "UndefinedVariableError",
     "UnsupportedFeatureError",
+    "concise_error_message",
 ]
