@@ -144,7 +144,7 @@ def _overloaded(name: str, *operands: Any) -> Expr:
     return build_scalar(name, operands, Span.here(2))
 
 
-_next_id = itertools.count(1).__next__
+next_unique_id = itertools.count(1).__next__
 
 
 @node
@@ -156,7 +156,7 @@ class Var(Expr):
     unique_id: int = ignore()
 
     def __new__(cls, name_hint: str, type: Type, span: Span = UNKNOWN_SPAN) -> Var:
-        return cls._build(type, span, name_hint, _next_id())
+        return cls._build(type, span, name_hint, next_unique_id())
 
 
 @node
@@ -166,7 +166,7 @@ class IterArg(Var):
     init_value: Expr = use(NODE)
 
     def __new__(cls, name_hint: str, type: Type, init_value: Expr, span: Span = UNKNOWN_SPAN) -> IterArg:
-        return cls._build(type, init_value, span, name_hint, _next_id())
+        return cls._build(type, init_value, span, name_hint, next_unique_id())
 
     @property
     def initValue(self) -> Expr:
@@ -203,13 +203,13 @@ class MemRef(Var):
         if isinstance(id, Span):
             span, id = id, None
         if isinstance(base, MemorySpace):
-            base = f"mem_{base.name.lower()}_{id if id is not None else _next_id()}"
+            base = f"mem_{base.name.lower()}_{id if id is not None else next_unique_id()}"
         if isinstance(base, str):
             base = Var(base, PtrType(), span)
         offset = index_const(byte_offset) if isinstance(byte_offset, int) else byte_offset
         slot = index_const(slot_index) if isinstance(slot_index, int) else slot_index
         return cls._build(
-            _UNKNOWN_TYPE, base, offset, size, is_pinned, slot_count, slot, span, base.name_hint, _next_id()
+            _UNKNOWN_TYPE, base, offset, size, is_pinned, slot_count, slot, span, base.name_hint, next_unique_id()
         )
 
     @property
@@ -270,7 +270,7 @@ class WindowBuffer(Var):
         span: Span = UNKNOWN_SPAN,
     ) -> WindowBuffer:
         return cls._build(
-            WindowBufferType(), base, size, load_from_host, store_to_host, span, base.name_hint, _next_id()
+            WindowBufferType(), base, size, load_from_host, store_to_host, span, base.name_hint, next_unique_id()
         )
 
 
@@ -422,6 +422,10 @@ class Op:
 
     def __repr__(self) -> str:
         return self.name
+
+
+KNOWN_OPS: Final[dict[str, Op]] = {}
+"""Registered operators by name."""
 
 
 class GlobalVar(Op):

@@ -61,6 +61,16 @@ def compute_shape_product(shape: Sequence[Expr]) -> int:
     return product if product <= _INT64_MAX else -1
 
 
+def nz_c0(dtype: DataType) -> int:
+    """Elements of ``dtype`` in one 32-byte line of a fractal."""
+    return FRACTAL_ROW_BYTES * 8 // dtype.bits
+
+
+def nz_window_shape(window: Sequence[Expr]) -> list[Expr]:
+    """Rows and columns of a window ``[1, c, r, 16, c0]`` of a blocked NZ tensor: ``[16 * r, c0 * c]``."""
+    return [index_mul(window[2], window[3]), index_mul(window[1], window[4])]
+
+
 def is_blocked_nz_shape(shape: Sequence[Expr], dtype: DataType | None = None) -> bool:
     """Whether ``shape`` is ``[B, C/c0, R/16, 16, c0]`` with c0 the elements in 32 bytes of ``dtype``.
 
@@ -71,7 +81,7 @@ def is_blocked_nz_shape(shape: Sequence[Expr], dtype: DataType | None = None) ->
     c0 = _const(shape[4])
     if dtype is None:
         return c0 in (64, 32, 16, 8, 4)
-    return c0 == FRACTAL_ROW_BYTES * 8 // dtype.bits
+    return c0 == nz_c0(dtype)
 
 
 def _is_blocked_mx_shape(shape: Sequence[Expr]) -> bool:

@@ -7,8 +7,8 @@ import builtins
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from types import FrameType, FunctionType as PyFunction
-from typing import Any
+from types import CellType, FrameType, FunctionType as PyFunction
+from typing import Any, Final
 
 from ..errors import ParserSyntaxError
 from ..ir.enums import FunctionType, Level, Role
@@ -20,41 +20,41 @@ from .parser.source import SourceFile, locate_function
 from .parser.span_tracker import SpanTracker
 
 
+_MISSING: Final = object()
+
+
 class Closure(Mapping[str, Any]):
     """What a function's names mean in Python: captured variables, the frames around, globals."""
 
-    __slots__ = ("_maps",)
+    __slots__ = ("_captured", "_maps")
 
     def __init__(self, fn: PyFunction, frames: list[dict[str, Any]]) -> None:
-        self._maps: list[Mapping[str, Any]] = [_captured(fn), *frames, fn.__globals__]
+        captured = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
+        self._captured: dict[str, CellType] = captured
+        self._maps: list[Mapping[str, Any]] = [*frames, fn.__globals__]
 
     def get(self, key: str, default: Any = None) -> Any:
+        if key in self._captured:
+            try:
+                return self._captured[key].cell_contents
+            except ValueError:
+                return default
         for names in self._maps:
             if key in names:
                 return names[key]
         return default
 
     def __getitem__(self, key: str) -> Any:
-        for names in self._maps:
-            if key in names:
-                return names[key]
-        raise KeyError(key)
+        found = self.get(key, _MISSING)
+        if found is _MISSING:
+            raise KeyError(key)
+        return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter({k: None for names in self._maps for k in names})
+        return iter({k: None for names in (self._captured, *self._maps) for k in names})
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def _captured(fn: PyFunction) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or ()):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return found
 
 
 def _enclosing(fn: PyFunction, frame: FrameType | None) -> list[dict[str, Any]]:

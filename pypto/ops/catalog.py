@@ -6,7 +6,7 @@ from typing import Final
 
 UNIFIED: Final = (
     *("add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "recip", "exp", "log", "sqrt", "rsqrt"),
-    *("rem", "rems", "fmod", "fmods", "part_add", "part_mul", "part_max", "part_min", "sin", "cos", "cmp", "cast"),
+    *("fmod", "fmods", "part_add", "part_mul", "part_max", "part_min", "sin", "cos", "cmp", "cast"),
     *("and_", "or_", "xor", "not_", "shl", "shr", "ands", "ors", "xors", "shls", "shrs"),
     *("row_sum", "row_prod", "row_max", "row_min", "row_argmax", "row_argmin"),
     *("col_sum", "col_prod", "col_max", "col_min", "col_argmax", "col_argmin"),
@@ -18,7 +18,8 @@ UNIFIED: Final = (
 )
 """Operators whose first argument decides between the tile and the tensor form."""
 
-TILE_ONLY_UNIFIED: Final = ("batch_matmul",)
+TILE_ONLY_UNIFIED: Final = ("batch_matmul", "rem", "rems")
+"""Operators that say so when they are given tensors."""
 
 SCALARS: Final = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "FloatDiv", "maximum": "Max", "minimum": "Min",

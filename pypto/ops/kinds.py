@@ -27,7 +27,7 @@ def _coded(what: str, names: tuple[str, ...], text: str) -> Any:
     return convert
 
 
-attr_kind("RoundMode")(_coded("mode", ROUND_MODES, "Invalid rounding mode"))
+attr_kind("RoundMode", ROUND_MODES)(_coded("mode", ROUND_MODES, "Invalid rounding mode"))
 attr_kind("Coalesce")(_coded("coalesce", ("row", "elem"), "invalid coalesce"))
 attr_kind("GatherOob")(_coded("gather_oob", ("undefined", "clamp", "wrap", "zero"), "invalid gather_oob"))
 

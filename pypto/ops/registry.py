@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from ..dtypes import DataType
 from ..ir.enums import MemorySpace
-from ..ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Op, index_const
+from ..ir.expr import KNOWN_OPS, Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Op, index_const
 from ..ir.node import EMPTY
 from ..ir.scalar import scalar_const
 from ..ir.span import UNKNOWN_SPAN, Span
@@ -82,6 +82,11 @@ class Param:
     @property
     def is_attr(self) -> bool:
         return self.effect is None
+
+    def shown(self, value: Any) -> Any:
+        """A stored value as users write it: the name, where the kind stores a name's code."""
+        names = _KIND_NAMES.get(self.kinds[0])
+        return names[value] if names is not None and isinstance(value, int) else value
 
     @property
     def optional(self) -> bool:
@@ -149,6 +154,7 @@ class OpDecl:
     def __post_init__(self) -> None:
         op = Op(self.name)
         op.decl = self
+        KNOWN_OPS[self.name] = op
         put = object.__setattr__
         put(self, "op", op)
         put(self, "args", tuple(p for p in self.params if not p.is_attr))
@@ -184,10 +190,18 @@ _REGISTRY: dict[str, OpDecl] = {}
 _ATTR_KINDS: dict[str, Callable[[Any], Any]] = {}
 
 
-def attr_kind(name: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Decorator registering how keywords of kind ``name`` are stored. Raises ValueError or TypeError for bad ones."""
+_KIND_NAMES: dict[str, Sequence[str]] = {}
+
+
+def attr_kind(name: str, names: Sequence[str] | None = None) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Decorator registering how keywords of kind ``name`` are stored. Raises ValueError or TypeError for bad ones.
+
+    ``names`` are the names of a kind that stores codes, by code.
+    """
 
     def register(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        if names is not None:
+            _KIND_NAMES[name] = names
         _ATTR_KINDS[name] = convert
         return convert
 

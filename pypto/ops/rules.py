@@ -9,6 +9,7 @@ from ..dtypes import DataType
 from ..ir import expr as E
 from ..ir.enums import CompactMode, MemorySpace, PadValue, TileLayout
 from ..ir.expr import ConstInt, Expr, index_const
+from ..ir.naming import written_name
 from ..ir.scalar import binary, cast_scalar
 from ..ir.types import ScalarType, TensorType, TensorView, TileType, TileView, Type, implicit_layout
 from .registry import Bound
@@ -119,7 +120,7 @@ def dim_text(dim: Expr) -> str:
     if known is not None:
         return str(known)
     if isinstance(dim, E.Var):
-        return dim.name_hint
+        return written_name(dim.name_hint)
     from ..ir.printer import python_print
 
     return python_print(dim)

@@ -302,12 +302,18 @@ declare(
 )
 
 
+_NO_NZ_VIEW = (
+    "NZ layout is not allowed for a tensor view: NZ states the order of bytes, and another shape or layout of them has "
+    "none\n  hint: annotate the tensor with the shape its loads use, or keep it pl.ND"
+)
+
+
 def _view_rule(b: Bound) -> Type:
     source = b.type("input")
     check_no_mx(b, "input")
     layout: TensorLayout = b["layout"] or source.layout
-    if layout is TensorLayout.NZ:
-        raise b.fail("NZ layout is not allowed for a tensor view: tiles are laid out in NZ by pl.load")
+    if TensorLayout.NZ in (layout, source.layout):
+        raise b.fail(_NO_NZ_VIEW)
     view = source.tensor_view or TensorView()
     shape = b.dims("shape")
     if not shape:
@@ -400,6 +406,8 @@ declare(
 def _reinterpret(b: Bound) -> Type:
     source = b.type("data")
     check_no_mx(b, "data")
+    if source.layout is TensorLayout.NZ:
+        raise b.fail(_NO_NZ_VIEW)
     view = source.tensor_view
     if view is not None and view.stride and not all_same(view.stride, packed_strides(source.shape, source.layout)):
         raise b.fail(f"only supports packed tensors, got strides {dims_text(view.stride)}")

@@ -495,6 +495,7 @@ declare(
     _sel,
     "lhs where the packed mask's bit is set, rhs elsewhere; ``tmp`` is scratch.",
     spaces=vec("mask", "lhs", "rhs", "tmp"),
+    inplace_safe=False,
     pto=Pto("pto.tsel", ("mask", "lhs", "rhs", "tmp")),
     **_VECTOR,
 )

@@ -8,7 +8,8 @@ from typing import Any
 from ..dtypes import DataType
 from ..ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
 from ..ir.expr import Expr, MakeTuple
-from ..ir.types import PtrType, ScalarType, TensorView, TileType, Type, dim_list, implicit_layout
+from ..ir.tensor_view_semantics import is_blocked_nz_shape, nz_window_shape
+from ..ir.types import PtrType, ScalarType, TensorType, TensorView, TileType, Type, dim_list, implicit_layout
 from .regions import read_region, write_region
 from .registry import ArgEffect, Bound, Core, Pto, WriteChannel, declare, no_result
 from .rules import (
@@ -139,7 +140,20 @@ def _load(b: Bound) -> Type:
         b.values["valid_shape"] = MakeTuple(window, b.span)
     view = source.tensor_view
     pad = view.pad if view is not None and len(window) == len(source.shape) else PadValue.null
+    if source.layout is TensorLayout.NZ and is_blocked_nz_shape(source.shape, source.dtype):
+        return _load_blocks(b, source, window, space, pad)
     return tile_type(window, source.dtype, region, space, None, pad)
+
+
+def _load_blocks(b: Bound, source: TensorType, window: Sequence[Expr], space: MemorySpace | None, pad: PadValue) -> Type:
+    """The tile of a window of blocks is rows by columns again. Raises OpError for anything but whole blocks."""
+    offsets, asked = b.dims("offsets"), b.dims("valid_shape")
+    whole = len(window) == len(offsets) == 5 and all(map(same, window[3:], source.shape[3:]))
+    if not whole or value(window[0]) != 1 or not all(map(same, asked, window)):
+        raise b.fail(f"takes a whole window [1, c, r, 16, c0] of blocks of an NZ tensor, got {dims_text(window)}")
+    if any(value(o) != 0 for o in offsets[3:]) or space is not _MEMORY.Mat:
+        raise b.fail("takes whole blocks of an NZ tensor into pl.Mem.Mat, at offsets [.., 0, 0]")
+    return tile_type(nz_window_shape(window), source.dtype, (), space, None, pad)
 
 
 declare(

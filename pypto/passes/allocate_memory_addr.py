@@ -7,8 +7,6 @@ that names the tiles in the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ..backend.target import Target
 from ..errors import CapacityError
 from ..ir.enums import MemorySpace
@@ -18,7 +16,7 @@ from ..ir.types import TileType, static_dims
 from .base import P, Pass
 from .context import MemoryPlanner, PassContext
 from .memory_lifetimes import Lifetimes, RangeSet
-from .memory_model import Allocation, Relocation, allocations, index_add, offset_const, on_chip
+from .memory_model import Allocation, Relocation, allocations, index_add, offset_const, on_chip, tile_definitions
 
 DEFAULT_ALIGNMENT = 32
 _LISTED = 8
@@ -34,7 +32,6 @@ def allocate_memory_addr() -> Pass:
         _run,
         requires={P.SplitIncoreOrch, P.IncoreTileOps, P.HasMemRefs, P.TileOps2D},
         produces={P.AllocatedMemoryAddr},
-        looks_for=("tile.alloc",),
     )
 
 
@@ -54,6 +51,8 @@ def _allocate(function: Function, target: Target) -> Function:
             raise _overflow(function, target, space, size, known)
     origin = _origins(function)
     shifts = {base: address - origin.get(base, 0) for base, address in addresses.items()}
+    if not any(shifts.values()):
+        return function
     return Relocation(lambda m: _shifted(m, shifts)).rewrite(function)
 
 
@@ -81,7 +80,7 @@ def align(address: int, space: MemorySpace, target: Target) -> int:
 def _origins(function: Function) -> dict[Var, int]:
     """Where each allocation starts now: 0, or, when the pass has run before, its address."""
     origins: dict[Var, int] = {}
-    for var in _tiles(function):
+    for var in tile_definitions(function):
         memref = on_chip(var.type)
         if memref is not None and isinstance(memref.byte_offset, ConstInt):
             offset = memref.byte_offset.value
@@ -89,10 +88,6 @@ def _origins(function: Function) -> dict[Var, int]:
                 offset -= memref.slot_index.value * memref.size
             origins[memref.base] = min(origins.get(memref.base, offset), offset)
     return origins
-
-
-def _tiles(function: Function) -> Iterable[Var]:
-    return Lifetimes(function).order
 
 
 def _shifted(memref: MemRef, shifts: dict[Var, int]) -> MemRef:

@@ -146,7 +146,7 @@ class _Placer(Rewriter):
             made = var
         if made is not op.var:
             self.vars[op.var] = made
-        return op.replace(value=value_at(value, made), var=made)
+        return op.replace(value=value_at(value, made, op.var.type), var=made)
 
     def _tile(self, var: Var, value: Expr) -> Var:
         source, decl = _source(value)

@@ -18,7 +18,6 @@ from ..ir.enums import MemorySpace
 from ..ir.expr import Call, Expr, IterArg, MemRef, Var
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
-from ..ir.types import TileType
 from ..ir.visitor import Rewriter
 from ..ops.registry import call, decl_of
 from .base import P, Pass
@@ -41,7 +40,6 @@ def materialize_semantic_aliases() -> Pass:
         _run,
         requires=_NEEDS,
         produces={P.NormalizedStmtStructure},
-        looks_for=(TileType,),
     )
 
 
@@ -51,12 +49,24 @@ def _run(program: Program, context: PassContext) -> Program:
 
 def _unify(function: Function, target: Target) -> Function:
     known = allocations(function.body)
-    if not known:
+    if not known or not (_shares(function.body) or any(a.pinned for a in known.values())):
         return function
     plan = _Plan(function, target, known)
     places, wanted = plan.places()
-    made = _Apply(plan, places).rewrite(function)
+    made = _Apply(plan, places).rewrite(function) if places or plan.before else function
     return made.replace(body=with_allocations(made.body, wanted))
+
+
+def _shares(body: Stmt) -> bool:
+    """Whether a body has anything that makes two values one buffer: a loop, a branch, an in-place operator."""
+    for stmt in flatten_to_stmts(body):
+        if isinstance(stmt, AssignStmt):
+            decl = decl_of(stmt.value)
+            if decl is not None and decl.reuses is not None and on_chip(stmt.var.type) is not None:
+                return True
+        elif isinstance(stmt, (ForStmt, WhileStmt, IfStmt)) or (isinstance(stmt, ScopeStmt) and _shares(stmt.body)):
+            return True
+    return False
 
 
 class _Class:
@@ -395,7 +405,7 @@ class _Apply(Rewriter):
         if changed is not None:
             value = value.replace(args=type(value.args)(changed.get(i, a) for i, a in enumerate(value.args)))
         value, var = self.rewrite(value), self.define(op.var)
-        made = op.replace(value=value_at(value, var), var=var)
+        made = op.replace(value=value_at(value, var, op.var.type), var=var)
         return seq([*copies, made], op.span) if copies else made
 
     def visit_yield_stmt(self, op: YieldStmt) -> Stmt:

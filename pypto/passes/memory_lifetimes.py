@@ -10,10 +10,11 @@ outside lives to the loop's end.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
-from ..ir.expr import Call, Expr, TupleGetItemExpr, Var
+from ..ir.expr import Call, Expr, Op, TupleGetItemExpr, Var
 from ..ir.program import Function
 from ..ir.stmt import (
     AssignStmt,
@@ -28,8 +29,8 @@ from ..ir.stmt import (
     YieldStmt,
     flatten_to_stmts,
 )
-from ..ir.types import ShapedType, TileType, TupleType, same_dims
-from ..ops.registry import ArgEffect, arg_effect, decl_of
+from ..ir.types import TileType, TupleType, same_dims
+from ..ops.registry import ArgEffect, OpDecl
 from .memory_model import tile_vars
 
 Range = tuple[int, int]
@@ -230,31 +231,39 @@ _HANDLERS: dict[type, Any] = {
 }
 
 
+_NONE: frozenset[int] = frozenset()
+
+
 def hazards(made: Call, result: Var | None) -> frozenset[int]:
     """Arguments that are still read, or written, while the result is being written.
 
     Those are all arguments of an operator that is not in-place safe, scratch arguments, and operands whose
     elements do not stand where the result's do: a narrower dtype, or another shape.
     """
-    decl = decl_of(made)
-    unsafe = decl is not None and not decl.inplace_safe
-    kinds = _result_types(made, result)
-    found = set()
-    for i, arg in enumerate(made.args):
-        if decl is not None and i < len(decl.args) and decl.args[i].name in (decl.reuses, decl.inherits):
-            continue
-        written = arg_effect(made, i) is not ArgEffect.Read
-        if unsafe or written or any(_misaligned(v.type, k) for v in tile_vars(arg) for k in kinds):
-            found.add(i)
-    return frozenset(found)
-
-
-def _result_types(made: Call, result: Var | None) -> Sequence[Any]:
     type = made.type if result is None else result.type
-    return type.types if isinstance(type, TupleType) else (type,)
+    results = [t for t in (type.types if isinstance(type, TupleType) else (type,)) if isinstance(t, TileType)]
+    if not results:
+        return _NONE
+    unsafe, scratch, kept = _facts(made.op)
+    found = set(range(len(made.args)) if unsafe else scratch)
+    for i, arg in enumerate(made.args):
+        if i not in found and any(_misaligned(v.type, t) for v in tile_vars(arg) for t in results):
+            found.add(i)
+    return frozenset(found - kept)
 
 
-def _misaligned(operand: Any, result: Any) -> bool:
-    if not isinstance(result, ShapedType) or operand.memory_space is not result.memory_space:
+@cache
+def _facts(op: Op) -> tuple[bool, frozenset[int], frozenset[int]]:
+    """Whether an operator is unsafe in place; its scratch arguments; those its result lies in anyway."""
+    decl: OpDecl | None = op.decl
+    if decl is None:
+        return False, _NONE, _NONE
+    scratch = frozenset(i for i, p in enumerate(decl.args) if p.effect is not ArgEffect.Read)
+    kept = frozenset(i for i, p in enumerate(decl.args) if p.name in (decl.reuses, decl.inherits))
+    return not decl.inplace_safe, scratch, kept
+
+
+def _misaligned(operand: Any, result: TileType) -> bool:
+    if operand is result or operand.memory_space is not result.memory_space:
         return False
     return operand.dtype.bits < result.dtype.bits or not same_dims(operand.shape, result.shape)

@@ -11,8 +11,19 @@ from ..errors import KernelValueError
 from ..ir import expr as E
 from ..ir.enums import MemorySpace, TileLayout
 from ..ir.expr import Call, ConstInt, Expr, MemRef, Var
+from ..ir.program import Function
 from ..ir.scalar import binary
-from ..ir.stmt import AssignStmt, Stmt, YieldStmt, flatten_to_stmts, seq
+from ..ir.stmt import (
+    AssignStmt,
+    ForStmt,
+    IfStmt,
+    ScopeStmt,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+    flatten_to_stmts,
+    seq,
+)
 from ..ir.tensor_view_semantics import index_mul
 from ..ir.types import ShapedType, TensorType, TileType, TileView, Type, static_dims
 from ..ir.visitor import Rewriter
@@ -54,14 +65,14 @@ def with_memref(type: Any, memref: MemRef | None) -> Any:
     return type.replace(memref=memref, symbolic=True)
 
 
-def value_at(value: Any, var: Var) -> Any:
-    """``value`` with its type in the place of the variable it is assigned to."""
+def value_at(value: Any, var: Var, before: Type | None = None) -> Any:
+    """``value`` with its type in the place of the variable it is assigned to, whose type was ``before``."""
     memref = getattr(var.type, "memref", None)
-    if isinstance(value, Var) or not isinstance(value.type, (TileType, TensorType)) or value.type.memref is memref:
+    type = value.type
+    if isinstance(value, Var) or not isinstance(type, (TileType, TensorType)) or type.memref is memref:
         return value
-    if isinstance(value.type, TileType) and value.type.memory_space is None:
-        return value.replace(type=var.type)
-    return value.replace(type=with_memref(value.type, memref))
+    same = type is before or (isinstance(type, TileType) and type.memory_space is None)
+    return value.replace(type=var.type if same else with_memref(type, memref))
 
 
 def on_chip(type: Type) -> MemRef | None:
@@ -211,18 +222,20 @@ def allocations(body: Stmt) -> dict[Var, Allocation]:
     """What the statements at the head of a function body allocate, by address variable, in order."""
     found: dict[Var, Allocation] = {}
     for stmt in flatten_to_stmts(body):
-        if is_alloc(stmt):
-            facts = rebind(stmt.value)  # pyright: ignore[reportAttributeAccessIssue]
-            allocation = Allocation(facts["memory_space"], facts["size"], facts["pinned"])
-            found[stmt.var] = allocation  # pyright: ignore[reportAttributeAccessIssue]
+        if not is_alloc(stmt):
+            break
+        facts: dict[str, Any] = stmt.value.kwargs  # pyright: ignore[reportAttributeAccessIssue]
+        allocation = Allocation(facts["memory_space"], facts["size"], facts.get("pinned", False))
+        found[stmt.var] = allocation  # pyright: ignore[reportAttributeAccessIssue]
     return found
 
 
 def with_allocations(body: Stmt, wanted: Mapping[Var, Allocation]) -> Stmt:
     """``body`` declaring just the allocations ``wanted``, in that order; itself when it does already."""
-    if list(allocations(body).items()) == list(wanted.items()):
+    known = allocations(body)
+    if list(known.items()) == list(wanted.items()):
         return body
-    rest = [s for s in flatten_to_stmts(body) if not is_alloc(s)]
+    rest = flatten_to_stmts(body)[len(known) :]
     return seq([*(alloc_stmt(base, allocation) for base, allocation in wanted.items()), *rest], body.span)
 
 
@@ -232,44 +245,65 @@ def yielded(body: Stmt | None) -> YieldStmt | None:
     return stmts[-1] if stmts and isinstance(stmts[-1], YieldStmt) else None
 
 
-def tile_vars(expr: Any) -> Iterator[Var]:
+def tile_vars(expr: Any) -> list[Var]:
     """Tile variables an expression reads, in order, in calls and tuples too."""
-    pending = [expr]
+    if isinstance(expr, Var):
+        return [expr] if isinstance(expr.type, TileType) else []
+    parts = _PARTS.get(expr.__class__)
+    return [var for part in parts(expr) for var in tile_vars(part)] if parts is not None else []
+
+
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    Call: lambda e: e.args,
+    E.MakeTuple: lambda e: e.elements,
+    E.Submit: lambda e: (*e.args, *e.deps),
+    E.TupleGetItemExpr: lambda e: (e.tuple,),
+}
+
+
+def tile_definitions(function: Function) -> Iterator[Var]:
+    """Every tile variable a function defines, parameters and loop and branch variables included."""
+    pending: list[Any] = [*reversed(flatten_to_stmts(function.body)), *function.params]
     while pending:
         item = pending.pop()
         if isinstance(item, Var):
             if isinstance(item.type, TileType):
                 yield item
-        else:
-            pending.extend(reversed(_parts(item)))
-
-
-def _parts(expr: Any) -> Iterable[Any]:
-    if isinstance(expr, Call):
-        return list(expr.args)
-    if isinstance(expr, E.MakeTuple):
-        return list(expr.elements)
-    if isinstance(expr, E.Submit):
-        return [*expr.args, *expr.deps]
-    if isinstance(expr, E.TupleGetItemExpr):
-        return [expr.tuple]
-    return ()
+        elif isinstance(item, AssignStmt):
+            pending.append(item.var)
+        elif isinstance(item, IfStmt):
+            parts = (item.then_body, item.else_body)
+            pending += [*item.return_vars, *(s for part in parts for s in reversed(flatten_to_stmts(part)))]
+        elif isinstance(item, (ForStmt, WhileStmt)):
+            pending += [*item.return_vars, *reversed(flatten_to_stmts(item.body)), *item.iter_args]
+        elif isinstance(item, ScopeStmt):
+            pending += reversed(flatten_to_stmts(item.body))
 
 
 class Relocation(Rewriter):
-    """Rewrites the places of tiles: ``move`` gives the new reference for each old one, or the same object."""
+    """Rewrites the places of tiles: ``move`` gives the new reference for each old one, or the same object.
+
+    Types mention no variable of a type that changes, so each type object is rewritten once.
+    """
 
     def __init__(self, move: Callable[[MemRef], MemRef]) -> None:
         super().__init__()
         self._move = move
         self._moved: dict[MemRef, MemRef] = {}
+        self._types: dict[int, Any] = {}
 
     def rewrite_type(self, type: Type) -> Type:
-        made = super().rewrite_type(type)
-        memref = on_chip(made)
+        made = self._types.get(id(type))
+        if made is None:
+            # Holding the old type keeps its id taken.
+            made = self._types[id(type)] = (self._relocated(type), type)
+        return made[0]
+
+    def _relocated(self, type: Type) -> Type:
+        memref = on_chip(type)
         if memref is None:
-            return made
+            return type
         moved = self._moved.get(memref)
         if moved is None:
             moved = self._moved[memref] = self._move(memref)
-        return made if moved is memref else with_memref(made, moved)
+        return type if moved is memref else with_memref(type, moved)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from ..ir.enums import MemorySpace
 from ..ir.expr import MemRef, Var
 from ..ir.program import Function, Program
-from ..ir.types import TileType
 from .base import P, Pass
 from .context import MemoryPlanner, PassContext
 from .memory_lifetimes import Lifetimes, RangeSet
@@ -23,7 +22,6 @@ def memory_reuse() -> Pass:
         _run,
         requires={P.SplitIncoreOrch, P.IncoreTileOps, P.HasMemRefs, P.TileOps2D, P.NormalizedStmtStructure},
         produces={P.NormalizedStmtStructure},
-        looks_for=(TileType,),
     )
 
 

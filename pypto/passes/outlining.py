@@ -110,7 +110,10 @@ class Buffers(_Walk):
         return ParamDirection.InOut if var in self.read else ParamDirection.Out
 
     def _root(self, expr: Expr) -> Var | None:
-        return self.root.get(expr) if isinstance(expr, Var) else None
+        if isinstance(expr, Var):
+            return self.root.get(expr)
+        index = self._result_arg(expr)
+        return self._root(expr.args[index]) if index is not None else None  # pyright: ignore[reportAttributeAccessIssue]
 
     def visit_var(self, op: Var) -> None:
         root = self.root.get(op) or self.views.get(op)
@@ -174,8 +177,9 @@ class Buffers(_Walk):
     def _access(self, arg: Expr, effect: ArgEffect) -> None:
         root = self._root(arg)
         part = self.views.get(arg) if isinstance(arg, Var) else None
-        if root is None and part is None:
+        if not isinstance(arg, Var) or (root is None and part is None):
             self.visit(arg)
+        if root is None and part is None:
             return
         if effect is not ArgEffect.Read:
             self.written.add(root or part)  # pyright: ignore[reportArgumentType]

@@ -26,6 +26,7 @@ PIPELINE: tuple[str, ...] = (
     "outline_incore_scopes",
     "convert_tensor_to_tile_ops",
     "flatten_tile_nd_to_2d",
+    "block_nz_tensor_views",
     "canonicalize_tile_slice",
     "infer_tile_memory_space",
     "materialize_tensor_strides",

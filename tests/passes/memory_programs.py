@@ -31,7 +31,8 @@ def variables(program, name=None):
     """Parameters, assigned, loop-carried and result variables by name."""
     found = {v.name_hint: v for v in the(program, name).params}
     for s in statements(program, name):
-        for v in (*getattr(s, "iter_args", ()), *getattr(s, "return_vars", ()), *([s.var] if hasattr(s, "var") else ())):
+        defined = [s.var] if hasattr(s, "var") else []
+        for v in (*getattr(s, "iter_args", ()), *getattr(s, "return_vars", ()), *defined):
             found[v.name_hint] = v
     return found
 

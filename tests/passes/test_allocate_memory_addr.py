@@ -107,7 +107,8 @@ def test_a_function_without_tiles_is_left_alone():
 
 
 def test_ptoas_assigns_its_own():
-    after = run(kernel(([64, 64], DataType.FP32, Vec), ([64, 64], DataType.FP32, Vec)), planner=passes.MemoryPlanner.PTOAS)
+    tiles = [([64, 64], DataType.FP32, Vec)] * 2
+    after = run(kernel(*tiles), planner=passes.MemoryPlanner.PTOAS)
     assert set(addresses(after).values()) == {0}
 
 
@@ -146,7 +147,7 @@ def test_tiles_used_in_turn_fit():
 
 
 def test_the_cube_memories_have_limits_too():
-    with pytest.raises(CapacityError, match=r"Mat buffer usage \(1048576 bytes\) exceeds platform limit \(524288 bytes\)"):
+    with pytest.raises(CapacityError, match=r"Mat buffer usage \(1048576 bytes\) exceeds platform limit"):
         run(kernel(([512, 1024], DataType.FP16, pl.Mem.Mat)))
 
 

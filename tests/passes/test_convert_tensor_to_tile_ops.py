@@ -431,3 +431,38 @@ def test_an_operator_without_a_tile_form_is_a_defect_of_the_compiler() -> None:
     before = ir.Program([ir.Function("kernel", [x], [x.type], body, type=ir.FunctionType.InCore)])
     with pytest.raises(InternalError, match="no registered tile conversion"):
         passes.convert_tensor_to_tile_ops()(before)
+
+
+def test_a_ragged_block_added_to_a_whole_accumulator() -> None:
+    message = refused(
+        "x: pl.Tensor[[100, 64], pl.FP32], y: pl.Tensor[[32, 64], pl.FP32]",
+        """
+        acc = pl.add(y, y)
+        for i in pl.range(0, 100, 32):
+            rows = pl.min(32, 100 - i)
+            acc = pl.add(acc, pl.slice(x, [32, 64], [i, 0], valid_shape=[rows, 64]))
+        return acc
+        """,
+    )
+    assert "the valid region of 'acc' differs" in message and "[32, 64] and [rows, 64]" in message
+    assert "pl.fillpad" in message and "acc = pl.add(acc," in message
+
+
+@pytest.mark.parametrize(
+    ("source", "forms"),
+    [
+        ("[1, 4, 8]", ["tile.load", "tile.store"]),
+        ("[2, 1, 8]", ["tile.load", "tile.create", "tile.col_expand", "tile.store"]),
+        ("[2, 4, 1]", ["tile.load", "tile.create", "tile.row_expand", "tile.store"]),
+    ],
+)
+def test_expand_clone_repeats_one_dimension(source: str, forms: list[str]) -> None:
+    made = convert(
+        program(
+            kernel(
+                f"x: pl.Tensor[{source}, pl.FP16], out: pl.Out[pl.Tensor[[2, 4, 8], pl.FP16]]",
+                "y = pl.expand_clone(x, out)\nreturn y",
+            )
+        )
+    )
+    assert calls(made) == forms

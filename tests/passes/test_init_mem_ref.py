@@ -161,7 +161,8 @@ def test_a_view_of_boxed_tiles_starts_at_its_first_box():
     tile = ir.Var("tile", ir.TileType([32, 64], DataType.FP16, memory_space=Mat), SPAN)
     window = registry.call("tile.slice", tile, [16, 32], [16, 32], span=SPAN)
     view = ir.Var("view", window.type, SPAN)
-    load = registry.call("tile.load", ir.Var("a", ir.TensorType([32, 64], DataType.FP16)), [0, 0], [32, 64], target_memory=Mat)
+    a = ir.Var("a", ir.TensorType([32, 64], DataType.FP16))
+    load = registry.call("tile.load", a, [0, 0], [32, 64], target_memory=Mat)
     body = ir.seq([ir.AssignStmt(tile, load), ir.AssignStmt(view, window), ir.ReturnStmt([])])
     after = run(ir.Program([ir.Function("f", [], [], body, type=ir.FunctionType.InCore)]))
     assert places(after)["view"] == ("mem_mat_0", 2 * 1024 + 512, 1024 + 512)
@@ -190,7 +191,7 @@ def test_loops_and_branches_share_with_the_values_they_receive():
             self, a: pl.Tensor[[64, 64], pl.FP32], n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]
         ) -> pl.Tensor[[64, 64], pl.FP32]:
             x = pl.tile.load(a, [0, 0], [64, 64], target_memory=pl.Mem.Vec)
-            for i, (c,) in pl.range(4, init_values=(x,)):
+            for _i, (c,) in pl.range(4, init_values=(x,)):
                 y = pl.tile.add(c, c)
                 r = pl.yield_(y)
             if n < 2:
@@ -218,7 +219,7 @@ def test_a_carried_variable_does_not_start_inside_another_tile():
         ) -> pl.Tensor[[1, 64], pl.FP32]:
             x = pl.tile.load(a, [0, 0], [4, 64], target_memory=pl.Mem.Vec)
             row = pl.tile.slice(x, [1, 64], [2, 0])
-            for i, (c,) in pl.range(4, init_values=(row,)):
+            for _i, (c,) in pl.range(4, init_values=(row,)):
                 y = pl.tile.add(c, c)
                 r = pl.yield_(y)
             result = pl.tile.store(r, [0, 0], out)

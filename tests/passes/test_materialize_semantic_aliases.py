@@ -28,7 +28,7 @@ def test_an_accumulator_is_one_buffer_without_a_copy():
         ) -> pl.Tensor[[64, 64], pl.FP32]:
             start = pl.tile.load(a, [0, 0], [64, 64], target_memory=pl.Mem.Vec)
             step = pl.tile.load(a, [0, 0], [64, 64], target_memory=pl.Mem.Vec)
-            for i, (total,) in pl.range(4, init_values=(start,)):
+            for _i, (total,) in pl.range(4, init_values=(start,)):
                 next_total = pl.tile.add(total, step)
                 end = pl.yield_(next_total)
             result = pl.tile.store(end, [0, 0], out)
@@ -54,7 +54,7 @@ def test_an_initial_value_needed_in_the_loop_is_copied_before_it():
             self, a: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]
         ) -> pl.Tensor[[64, 64], pl.FP32]:
             x = pl.tile.load(a, [0, 0], [64, 64], target_memory=pl.Mem.Vec)
-            for i, (c,) in pl.range(4, init_values=(x,)):
+            for _i, (c,) in pl.range(4, init_values=(x,)):
                 y = pl.tile.add(c, x)
                 r = pl.yield_(y)
             result = pl.tile.store(r, [0, 0], out)
@@ -82,7 +82,7 @@ def test_an_empty_tile_is_made_again_instead_of_copied():
             left = pl.tile.move(m, target_memory=pl.Mem.Left)
             right = pl.tile.move(m, target_memory=pl.Mem.Right)
             empty = pl.tile.create([32, 32], dtype=pl.FP32, target_memory=pl.Mem.Acc)
-            for i, (c, d) in pl.range(4, init_values=(empty, empty)):
+            for _i, (c, d) in pl.range(4, init_values=(empty, empty)):
                 c1 = pl.tile.matmul_acc(c, left, right)
                 d1 = pl.tile.matmul_acc(d, left, right)
                 rc, rd = pl.yield_(c1, d1)
@@ -106,10 +106,10 @@ def test_a_producer_that_comes_too_early_is_copied_at_the_yield():
             self, a: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]
         ) -> pl.Tensor[[64, 64], pl.FP32]:
             x = pl.tile.load(a, [0, 0], [64, 64], target_memory=pl.Mem.Vec)
-            for i, (c,) in pl.range(4, init_values=(x,)):
+            for _i, (c,) in pl.range(4, init_values=(x,)):
                 y = pl.tile.add(c, c)
                 z = pl.tile.mul(y, c)
-                s = pl.tile.store(z, [0, 0], out)
+                _s = pl.tile.store(z, [0, 0], out)
                 r = pl.yield_(y)
             result = pl.tile.store(r, [0, 0], out)
             return result
@@ -287,7 +287,7 @@ def test_a_window_of_a_tile_does_not_become_a_whole_one():
             self, a: pl.Tensor[[8, 64], pl.FP32], out: pl.Out[pl.Tensor[[8, 32], pl.FP32]]
         ) -> pl.Tensor[[8, 32], pl.FP32]:
             start = pl.tile.load(a, [0, 0], [8, 32], target_memory=pl.Mem.Vec)
-            for i, (c,) in pl.range(4, init_values=(start,)):
+            for _i, (_c,) in pl.range(4, init_values=(start,)):
                 x = pl.tile.load(a, [0, 0], [8, 64], target_memory=pl.Mem.Vec)
                 window = pl.tile.slice(x, [8, 32], [0, 0])
                 r = pl.yield_(window)
@@ -297,8 +297,8 @@ def test_a_window_of_a_tile_does_not_become_a_whole_one():
     after = run(Before)
     found = places(after)
     assert found["window"][2] == (7 * 64 + 32) * 4
-    assert found["window_mv"] == found["c"] == found["r"] == (found["start"][0], 0, 1024)
-    assert found["window"][0] != found["c"][0]
+    assert found["window_mv"] == found["_c"] == found["r"] == (found["start"][0], 0, 1024)
+    assert found["window"][0] != found["_c"][0]
 
 
 def test_tiles_bound_to_one_allocation_take_turns():

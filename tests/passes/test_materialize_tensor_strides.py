@@ -87,7 +87,7 @@ def test_symbolic_dimensions():
         def kernel(
             self,
             x: pl.Tensor[[rows, cols], pl.FP32, pl.TensorView(stride=[], layout=DN)],
-            y: pl.Tensor[[3, rows, cols], pl.FP32, pl.TensorView(stride=[], layout=pl.TensorLayout.ND, pad=pl.PadValue.zero)],
+            y: pl.Tensor[[3, rows, cols], pl.FP32, pl.TensorView(stride=[], pad=pl.PadValue.zero)],
         ):
             pl.const(0, pl.INT64)
 
@@ -136,8 +136,8 @@ def test_blocked_nz_is_row_major():
 @pytest.mark.parametrize("distributed", [False, True])
 @pytest.mark.parametrize("level", list(passes.VerificationLevel))
 def test_unblocked_nz_is_an_internal_error_at_its_slot(shape, dtype, explicit, distributed, level):
-    stride = [s.value for s in ir.tensor_view_semantics.build_logical_strides_from_layout(
-        [ir.index_const(d) for d in shape], Layout.ND)] if explicit else []
+    packed = ir.tensor_view_semantics.canonicalize_view([ir.index_const(d) for d in shape], Layout.ND)
+    stride = packed.stride if explicit else ()
     cls = ir.DistributedTensorType if distributed else ir.TensorType
     x = ir.Var("x", cls(shape, dtype, None, ir.TensorView(stride, Layout.NZ)), SPAN)
     before = program(function([x], []))

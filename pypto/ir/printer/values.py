@@ -201,7 +201,7 @@ class ValuePrinter:
             if misplaced:
                 raise InternalError(f"{op.name} carries {misplaced[0]!r}, which only system.task_dummy can")
         decl = op.decl
-        if decl is None or not e.kwargs or not decl.attrs or _args_lead(decl):
+        if decl is None or (not e.kwargs and _args_lead(decl)):
             parts = [*map(self.expr, e.args), *self.kwargs(e)]
         else:
             parts = self.in_declared_order(e, decl)
@@ -214,42 +214,39 @@ class ValuePrinter:
         return name if head.startswith("pld") else self.pl + name
 
     def kwargs(self, e: Any) -> list[str]:
-        if not e.kwargs:
-            return []
-        decl = e.op.decl
-        return [
-            f"{'' if decl is not None and decl.by_name[k].positional else f'{k}='}{self.kwarg(decl, k, v)}"
-            for k, v in e.kwargs.items()
-            if not (k == "split" and self.lane_split is not None and self.inherits_split(e, v))
-        ]
+        """Keywords of something that has no declaration."""
+        return [f"{k}={self.kwarg(_ENUM_KEYWORDS.get(k), v)}" for k, v in e.kwargs.items()]
 
-    def inherits_split(self, e: Any, value: Any) -> bool:
-        """Whether a lane operator only repeats the mode of the region it stands in."""
+    def inherits_split(self, e: Any, name: str) -> bool:
+        """Whether a lane operator's keyword only repeats the mode of the region it stands in."""
         mode = self.lane_split
-        return e.op.name in _LANE_OPS and mode is not None and getattr(value, "value", value) == mode.value
+        if name != "split" or mode is None or e.op.name not in _LANE_OPS:
+            return False
+        value = e.kwargs[name]
+        return getattr(value, "value", value) == mode.value
 
-    def kwarg(self, decl: Any, name: str, value: Any) -> str:
-        if value.__class__ is int:
-            kind = _ENUM_KEYWORDS.get(name)
-            if decl is not None:
-                kind = next((p.kinds[0] for p in decl.attrs if p.name == name), None)
-            members = _ENUMS.get(kind)
-            if members is not None:
-                return self.enum(members(value))
-        return self.value(value)
+    def kwarg(self, kind: str | None, value: Any) -> str:
+        """A keyword's value; a stored code of an enum as its member."""
+        members = _ENUMS.get(kind) if value.__class__ is int else None
+        return self.value(value) if members is None else self.enum(members(value))
 
     def in_declared_order(self, e: Any, decl: Any) -> list[str]:
-        """Arguments of an operator that declares a keyword before an argument: those after it go by name."""
-        parts, named, args = [], False, iter(e.args)
+        """Arguments and keywords as the operator declares them: those after a keyword left out go by name."""
+        parts, named, args, kwargs = [], False, iter(e.args), e.kwargs
         for param in decl.params:
-            if param.is_attr:
+            name = param.name
+            if not param.is_attr:
+                arg = next(args, None)
+                if arg is not None:
+                    parts.append(f"{name}={self.expr(arg)}" if named else self.expr(arg))
+            elif name in kwargs and not self.inherits_split(e, name):
+                text = self.kwarg(param.kinds[0], param.shown(kwargs[name]))
+                named = named or not param.positional
+                parts.append(f"{name}={text}" if named else text)
+            else:
                 named = True
-                if param.name in e.kwargs and not (param.name == "split" and self.inherits_split(e, e.kwargs["split"])):
-                    parts.append(f"{param.name}={self.kwarg(decl, param.name, e.kwargs[param.name])}")
-                continue
-            arg = next(args, None)
-            if arg is not None:
-                parts.append(f"{param.name}={self.expr(arg)}" if named else self.expr(arg))
+        parts += [self.expr(a) for a in args]
+        parts += [f"{k}={self.value(v)}" for k, v in kwargs.items() if k not in decl.by_name]
         return parts
 
     def submit(self, e: Any) -> str:

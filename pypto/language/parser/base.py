@@ -183,10 +183,10 @@ class ParserBase:
             elif here is None:
                 raise InternalError(f"carried value '{name}' is assigned in an inner body", span)
             self.check_reassign(name, known.type, type, node, crossing=here is None)
-        elif here is None and frame.sibling is not None:
-            twin = frame.sibling.get(name)
+        elif here is None:
+            twin = self.scopes.twin(name)
             if isinstance(twin, Var) and same_type(twin.type, type):
-                frame.names[name] = twin
+                self.scopes.define_var(name, twin, allow_redef=True)
                 return twin
         var = Var(name, type, span)
         self.scopes.define_var(name, var, allow_redef=True)

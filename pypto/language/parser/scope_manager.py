@@ -82,6 +82,13 @@ class ScopeManager:
                 return None
         return None
 
+    def twin(self, name: str) -> Any | None:
+        """What the other branch of an enclosing `if` binds ``name`` to."""
+        for frame in reversed(self.frames):
+            if frame.sibling is not None and name in frame.sibling:
+                return frame.sibling[name]
+        return None
+
     def is_defined(self, name: str) -> bool:
         return self.lookup_var(name) is not None
 

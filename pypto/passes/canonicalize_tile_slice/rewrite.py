@@ -58,23 +58,23 @@ class _Consumers(Rewriter):
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         value = op.value
         if isinstance(value, Call):
-            return self._finish(op, op.replace(value=self._call(value), var=self.define(op.var)))
+            return self._finish(op.replace(value=self._call(value), var=self.define(op.var)))
         if isinstance(value, Var) and (found := self._straying(value)) is not None:
             made = self._extraction(found, MemorySpace.Vec)
             return AssignStmt(self._retyped(op.var, made), made, op.span, op.leading_comments)
         if isinstance(value, MakeTuple):
             elements = self._escaping(value.elements)
             if elements is not value.elements:
-                return self._finish(op, op.replace(value=MakeTuple(elements, value.span)))
+                return self._finish(op.replace(value=MakeTuple(elements, value.span)))
         return self.generic(op)
 
     def visit_eval_stmt(self, op: EvalStmt) -> Stmt:
         if not isinstance(op.expr, Call):
             return self.generic(op)
-        return self._finish(op, op.replace(expr=self._call(op.expr)))
+        return self._finish(op.replace(expr=self._call(op.expr)))
 
     def visit_yield_stmt(self, op: YieldStmt) -> Stmt:
-        return self._finish(op, op.replace(values=self._escaping(op.values)))
+        return self._finish(op.replace(values=self._escaping(op.values)))
 
     def visit_for_stmt(self, op: ForStmt | WhileStmt) -> Stmt:
         for arg in op.iter_args:
@@ -170,7 +170,7 @@ class _Consumers(Rewriter):
         self._copies.clear()
         return before
 
-    def _finish(self, _old: Stmt, made: Stmt) -> Stmt:
+    def _finish(self, made: Stmt) -> Stmt:
         before = self._taken()
         return seq([*before, made], made.span) if before else made
 

@@ -49,6 +49,7 @@ _ROLES: dict[str, dict[str, Role]] = {
     "tensor.matmul": {"lhs": Role.MATRIX, "rhs": Role.MATRIX},
     "tensor.matmul_acc": {"acc": Role.SOURCE, "lhs": Role.MATRIX, "rhs": Role.MATRIX},
     "tensor.expand_clone": {"input": Role.SOURCE, "target": Role.MEMORY},
+    "tensor.gather_row": {"acc": Role.SOURCE, "src": Role.MEMORY},
 }
 
 STAYS_IN_MEMORY = frozenset({"tensor.view", "tensor.expand_clone"})

@@ -25,8 +25,11 @@ from ...ir.stmt import (
 )
 from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, get_decl
+from ...ops.rules import all_same, dims_text
 from ..emitting import EmittingRewriter, build, kind_of
+from . import expand_clone as expand_clone
 from .plan import MAT, VEC, Plan, Role, computes_tile, is_tensor, role_of
+from .rules import RULES
 
 MAT_BRIDGE = "__compiler_tensor_to_tile_mat_bridge"
 """Marks a load into Mat that this pass made, as opposed to one the author wrote."""
@@ -50,6 +53,8 @@ class Converter(EmittingRewriter):
         """Whether a nested call's value is only written out."""
         self._versions: dict[Var, dict[MemorySpace, Expr]] = {}
         self._targets: list[Sequence[Var]] = []
+        self._regions: dict[Var, Sequence[Expr]] = {}
+        """Valid regions of loop carries and branch results."""
         for created, index in plan.outputs.items():
             self.vars[created] = self.outputs[index] = Var(f"ret{index}__out", created.type, created.span)
 
@@ -185,7 +190,7 @@ class Converter(EmittingRewriter):
 
     def _bind(self, var: Var, value: Expr, space: MemorySpace) -> Var:
         if isinstance(value.type, TileType):
-            made = Var(f"{written_name(var.name_hint)}__tile", value.type, var.span)
+            made = Var(f"{written_name(var.name_hint)}__tile", value.type, value.span)
             self._versions.setdefault(var, {})[kind_of(value).memory_space or space] = made
             return made
         if isinstance(value.type, TensorType):
@@ -220,8 +225,6 @@ class Converter(EmittingRewriter):
         return op
 
     def _convert(self, call: Call, space: MemorySpace) -> Expr:
-        from .rules import RULES
-
         rule = RULES.get(call.op.name)
         return rule(self, call, space) if rule is not None else self.one_to_one(call, space)
 
@@ -302,10 +305,25 @@ class Converter(EmittingRewriter):
         for i, value in enumerate(op.values):
             target = targets[i] if i < len(targets) else None
             if target is not None and target in self.plan.tiles:
-                values.append(self.tile(value, self.plan.spaces[target][0]))
+                tile = self.tile(value, self.plan.spaces[target][0])
+                self._check_region(target, tile)
+                values.append(tile)
             else:
                 values.append(self.rewrite(value))
         return op if all(a is b for a, b in zip(values, op.values)) else op.replace(values=type(op.values)(values))
+
+    def _check_region(self, target: Var, tile: Expr) -> None:
+        """Refuse a tile that comes back to a loop, or out of a branch, with another valid region."""
+        known = next(iter(self._versions[target].values()), None) if target in self._versions else None
+        before, after = self._regions.setdefault(target, kind_of(known or tile).valid_shape), kind_of(tile).valid_shape
+        if not all_same(before, after):
+            raise user_error(
+                ValueError,
+                f"the valid region of {written_name(target.name_hint)!r} differs on the two ways it is made: "
+                f"{dims_text(before)} and {dims_text(after)}",
+                tile.span if tile.span.is_valid() else self.span,
+                "make the ragged block whole before it is used: pl.fillpad(block, pad_value=pl.PadValue.zero)",
+            )
 
     def rewrite_return(self, op: ReturnStmt) -> Stmt:
         values = [self._returned(i, value) for i, value in enumerate(op.value)]

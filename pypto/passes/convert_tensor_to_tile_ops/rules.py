@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...dtypes import DataType
 from ...errors import user_error
-from ...ir.enums import MemorySpace, PadValue
+from ...ir.enums import MemorySpace, PadValue, TensorLayout
 from ...ir.expr import Call, Expr, Var, index_const
 from ...ir.naming import written_name
 from ...ir.types import TensorType
@@ -46,6 +46,34 @@ def _create(cv: Converter, call: Call, space: MemorySpace) -> Expr:
         return cv.vars[cv.result]
     b = rebind(call)
     return build("tile.create", cv.rewrite(b["shape"]), span=call.span, dtype=b["dtype"], target_memory=VEC)
+
+
+@rule("tensor.create_l1")
+def _create_l1(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    return build("tile.create", cv.rewrite(call.args[0]), span=call.span, target_memory=MAT, **call.kwargs)
+
+
+@rule("tensor.gather_row")
+def _gather_row(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    """Rows go straight from global memory into the tile."""
+    acc, source, *places = call.args
+    names = [p.name for p in call.op.decl.args[2:]]
+    where = {n: cv.rewrite(p) for n, p in zip(names, places)}
+    return build("tile.gather_row", cv.tile(acc), cv.rewrite(source), span=call.span, **where, **call.kwargs)
+
+
+@rule("tensor.reinterpret_view")
+def _reinterpret(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    source = call.args[0]
+    if kind_of(source).layout is not TensorLayout.ND and not cv.is_tile(source):
+        raise user_error(
+            ValueError,
+            f"pl.reinterpret_view of {_named(source)}: only packed ND tensors can be reinterpreted on chip, not one in "
+            f"layout {kind_of(source).layout.name}",
+            call.span,
+            "reinterpret the tensor before the kernel, or take its ND view",
+        )
+    return cv.one_to_one(call, space)
 
 
 @rule("tensor.slice")
@@ -244,6 +272,13 @@ def _rsqrt(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     return build("tile.rsqrt", source, tmp, span=call.span)
 
 
+@rule("tensor.mrgsort_format2")
+def _merge(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    runs = {p.name: cv.tile(a) for p, a in zip(call.op.decl.args, call.args)}
+    tmp = scratch(cv, "mrgsort_tmp", kind_of(call).shape, kind_of(call).dtype, call)
+    return build("tile.mrgsort_format2", span=call.span, tmp=tmp, **runs)
+
+
 @rule("tensor.xor", "tensor.xors")
 def _xor(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     lhs, rhs = (cv.tile(a) for a in call.args[:2])
@@ -253,6 +288,20 @@ def _xor(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 
 def _tile_name(call: Call) -> str:
     return "tile." + call.op.name.split(".", 1)[1]
+
+
+@rule(
+    "tensor.gather", "tensor.gather_compare", "tensor.paged_gather",
+    "tensor.scatter", "tensor.scatter_mask", "tensor.scatter_update",
+)  # fmt: skip
+def _not_compiled(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    name = call.op.name.split(".", 1)[1]
+    raise user_error(
+        NotImplementedError,
+        f"this version does not compile pl.tensor.{name} inside a kernel",
+        call.span,
+        f"load the operands and use the operators of pl.tile ({name.split('_')[0]} and its relatives)",
+    )
 
 
 # Broadcasts.

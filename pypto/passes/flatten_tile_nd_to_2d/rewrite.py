@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import user_error
-from ...ir.enums import MemorySpace, PadValue
+from ...ir.enums import MemorySpace, PadValue, TensorLayout
 from ...ir.expr import Call, Expr, MakeTuple, Var, index_const
 from ...ir.naming import written_name
 from ...ir.span import Span
@@ -121,7 +121,9 @@ def _load(cv: Flattener, call: Call) -> Expr:
     if is_flat(call.type):
         return made
     kind = flat_type(kind_of(call), call.span)
-    if kind.memory_space is MemorySpace.Mat and len(kind_of(call.args[0]).shape) > 2:
+    source = kind_of(call.args[0])
+    # Bytes in NZ are not reordered, so BlockNzTensorViews needs the window as it was written.
+    if kind.memory_space is MemorySpace.Mat and len(source.shape) > 2 and source.layout is not TensorLayout.NZ:
         return _load_matrix(cv, made)
     return made.replace(type=kind)
 

@@ -35,8 +35,8 @@ def _without_place(value: object) -> bool:
     if not isinstance(value, Call):
         return False
     decl = value.op.decl
-    source = decl.inherits or decl.reuses if decl is not None else None
-    if source is not None:
+    source = (decl.inherits or decl.reuses) if decl is not None else None
+    if decl is not None and source is not None:
         return _without_place(value.args[decl.arg_index(source)])
     return value.op.name.startswith("tile.tpop")
 

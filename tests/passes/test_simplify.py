@@ -1,0 +1,227 @@
+"""Simplify: what is folded, what is decided, what goes, and what must stay."""
+
+from __future__ import annotations
+
+import pytest
+from checking import check, run, unchanged
+
+import pypto.language as pl
+from pypto import ir, passes
+
+
+def stmts(program):
+    return ir.flatten_to_stmts(program.get_function("main").body)
+
+
+def test_a_constant_reaches_extents_and_bounds_and_goes():
+    @pl.program
+    class Before:
+        @pl.function
+        def main(self, x: pl.Tensor[[64, 32], pl.FP32]) -> pl.Tensor[[16, 32], pl.FP32]:
+            rows: pl.Scalar[pl.INDEX] = 8
+            twice: pl.Scalar[pl.INDEX] = rows * 2
+            y = pl.create_tensor([twice, 32], dtype=pl.FP32)
+            for i in pl.range(0, twice, rows):
+                y = pl.add(y, 1.0)
+            return y
+
+    @pl.program
+    class Expected:
+        @pl.function
+        def main(self, x: pl.Tensor[[64, 32], pl.FP32]) -> pl.Tensor[[16, 32], pl.FP32]:
+            y = pl.create_tensor([16, 32], dtype=pl.FP32)
+            for i in pl.range(0, 16, 8):
+                y = pl.add(y, 1.0)
+            return y
+
+    check(Before, Expected, passes.simplify)
+
+
+def test_ranges_and_conditions_decide_branches():
+    @pl.program
+    class Before:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
+            y = pl.exp(x)
+            for i in pl.range(2, 10, 2):
+                far = i * 4 + 8
+                if far < 16:
+                    y = pl.add(y, 1.0)
+                elif i < 10:
+                    y = pl.add(y, 2.0)
+                else:
+                    y = pl.add(y, 3.0)
+            return y
+
+    @pl.program
+    class Expected:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
+            y = pl.exp(x)
+            for i in pl.range(2, 10, 2):
+                y = pl.add(y, 2.0)
+            return y
+
+    check(Before, Expected, passes.simplify)
+
+
+def test_a_branch_knows_its_condition_and_its_neighbour_does_not():
+    @pl.program
+    class Prog:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.FP32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.FP32]:
+            y = pl.exp(x)
+            if n < 8:
+                if n < 9:
+                    y = pl.add(y, 1.0)
+            else:
+                if n < 9:
+                    y = pl.add(y, 2.0)
+            if n < 9:
+                y = pl.add(y, 3.0)
+            return y
+
+    first, second = [s for s in stmts(run(Prog, passes.simplify)) if isinstance(s, ir.IfStmt)]
+    assert isinstance(first.then_body, ir.AssignStmt)
+    assert isinstance(first.else_body, ir.IfStmt)
+    assert isinstance(second.then_body, ir.AssignStmt)
+
+
+def test_loops_of_one_and_no_iteration_open():
+    @pl.program
+    class Before:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
+            y = pl.exp(x)
+            for i, (a,) in pl.range(0, 64, 64, init_values=(y,)):
+                if i == 0:
+                    b = pl.mul(a, 2.0)
+                    c = pl.yield_(b)
+                else:
+                    c = pl.yield_(a)
+                d = pl.yield_(c)
+            for j, (e,) in pl.range(5, 5, init_values=(d,)):
+                f = pl.add(e, x)
+                g = pl.yield_(f)
+            for k in pl.parallel(1):
+                h = pl.sub(g, x)
+            return g
+
+    @pl.program
+    class Expected:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
+            y = pl.exp(x)
+            b = pl.mul(y, 2.0)
+            for k in pl.parallel(1):
+                h = pl.sub(b, x)
+            return b
+
+    check(Before, Expected, passes.simplify)
+
+
+def test_a_loop_that_may_be_left_early_stays():
+    @pl.program
+    class Prog:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.FP32], c: pl.Scalar[pl.BOOL]) -> pl.Tensor[[64], pl.FP32]:
+            for i in pl.range(1):
+                if c:
+                    break
+                x = pl.exp(x)
+            return x
+
+    unchanged(Prog, passes.simplify)
+
+
+@pytest.mark.parametrize("ssa", [False, True])
+def test_reassigned_scalars_are_no_constants(ssa):
+    @pl.program
+    class Prog:
+        @pl.function
+        def main(self, n: pl.Scalar[pl.INDEX]) -> pl.Scalar[pl.INDEX]:
+            i: pl.Scalar[pl.INDEX] = 0
+            while i < n:
+                i = i + 1
+            return i
+
+    program = passes.convert_to_ssa()(Prog) if ssa else Prog
+    loop = stmts(run(program, passes.simplify))[1 if not ssa else -2]
+    assert isinstance(loop, ir.WhileStmt) and isinstance(loop.condition, ir.Lt)
+
+
+def test_a_difference_of_indices_may_be_negative():
+    """Only given positions and sizes are taken not to be negative, not what is computed from them."""
+
+    @pl.program
+    class Prog:
+        @pl.function
+        def main(
+            self, x: pl.Tensor[[64], pl.FP32], a: pl.Scalar[pl.INDEX], b: pl.Scalar[pl.INDEX]
+        ) -> pl.Tensor[[64], pl.FP32]:
+            gap = a - b
+            y = pl.exp(x)
+            if gap < 0:
+                y = pl.mul(y, 2.0)
+            if a < 0:
+                y = pl.mul(y, 3.0)
+            return y
+
+    branches = [s for s in stmts(run(Prog, passes.simplify)) if isinstance(s, ir.IfStmt)]
+    assert len(branches) == 1
+
+
+def test_a_carried_index_may_be_negative():
+    @pl.program
+    class Prog:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.FP32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.FP32]:
+            i: pl.Scalar[pl.INDEX] = 3
+            for k in pl.range(n):
+                i = i - 2
+                if i < 0:
+                    x = pl.exp(x)
+            return x
+
+    loop = next(s for s in stmts(run(Prog, passes.convert_to_ssa, passes.simplify)) if isinstance(s, ir.ForStmt))
+    assert any(isinstance(s, ir.IfStmt) for s in ir.flatten_to_stmts(loop.body))
+
+
+def test_dead_scalars_go_and_calls_stay():
+    @pl.program
+    class Before:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.INT32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.INT32]:
+            a = n + 1
+            b = a * a
+            c = pl.read(x, [n])
+            y = pl.add(x, x)
+            return y
+
+    @pl.program
+    class Expected:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.INT32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.INT32]:
+            c = pl.read(x, [n])
+            y = pl.add(x, x)
+            return y
+
+    check(Before, Expected, passes.simplify)
+
+
+def test_results_of_branches_nobody_reads_go():
+    @pl.program
+    class Prog:
+        @pl.function
+        def main(self, x: pl.Tensor[[64], pl.FP32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.FP32]:
+            k = n + 1
+            y = pl.exp(x)
+            if n < 8:
+                k = n + 2
+                y = pl.add(y, 1.0)
+            return y
+
+    after = run(Prog, passes.convert_to_ssa, passes.simplify)
+    branch = next(s for s in stmts(after) if isinstance(s, ir.IfStmt))
+    assert [v.name_hint for v in branch.return_vars] == ["y__phi_v2"]
+    assert len(branch.then_body.stmts[-1].values) == 1
