@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .bounds import ConstIntBound, ConstIntBoundAnalyzer
 from .analyzer import Analyzer
+from .bounds import ConstIntBound, ConstIntBoundAnalyzer
 from .canonical import CanonicalSimplifier
 from .const_fold import fold_const
 from .int_set import IntSet, IntSetAnalyzer
@@ -14,7 +14,20 @@ from .transitive import CompareResult, TransitiveComparisonAnalyzer
 
 __all__ = [
     "Analyzer",
-    "CanonicalSimplifier", "ConstIntBound", "ConstIntBoundAnalyzer", "ModularSet", "ModularSetAnalyzer",
-    "CompareResult", "IntSet", "IntSetAnalyzer", "RewriteSimplifier", "TransitiveComparisonAnalyzer",
-    "extended_euclidean", "floordiv", "floormod", "fold_const", "gcd", "lcm",
+    "CanonicalSimplifier",
+    "CompareResult",
+    "ConstIntBound",
+    "ConstIntBoundAnalyzer",
+    "IntSet",
+    "IntSetAnalyzer",
+    "ModularSet",
+    "ModularSetAnalyzer",
+    "RewriteSimplifier",
+    "TransitiveComparisonAnalyzer",
+    "extended_euclidean",
+    "floordiv",
+    "floormod",
+    "fold_const",
+    "gcd",
+    "lcm",
 ]  # fmt: skip

@@ -97,9 +97,9 @@ class Analyzer:
 
     def _proven(self, condition: Any) -> bool:
         if isinstance(condition, E.And):
-            return self.can_prove(condition.left) and self.can_prove(condition.right)  # pyright: ignore
+            return self.can_prove(condition.left) and self.can_prove(condition.right)
         if isinstance(condition, E.Or):
-            return self.can_prove(condition.left) or self.can_prove(condition.right)  # pyright: ignore
+            return self.can_prove(condition.left) or self.can_prove(condition.right)
         if condition.__class__ not in E.COMPARISONS or not is_integer(condition.left):
             return False
         left, right, cls = condition.left, condition.right, condition.__class__
@@ -139,18 +139,18 @@ class Analyzer:
         s = linear(self.simplify(lhs)).add(linear(self.simplify(rhs)), -1)
         if not s.terms and s.const == 0:
             return True
-        return self.can_prove(E.Eq(lhs, rhs, DataType.BOOL))  # pyright: ignore
+        return self.can_prove(E.Eq(lhs, rhs, DataType.BOOL))
 
     def can_prove_greater_equal(self, expr: Expr, value: int) -> bool:
         """Whether ``expr >= value`` always."""
         return self.const_int_bound(self.simplify(expr)).min_value >= value or self.can_prove(
-            E.Ge(expr, ConstInt(value, expr.dtype), DataType.BOOL)  # pyright: ignore
+            E.Ge(expr, ConstInt(value, expr.dtype), DataType.BOOL)
         )
 
     def can_prove_less(self, expr: Expr, value: int) -> bool:
         """Whether ``expr < value`` always."""
         return self.const_int_bound(self.simplify(expr)).max_value < value or self.can_prove(
-            E.Lt(expr, ConstInt(value, expr.dtype), DataType.BOOL)  # pyright: ignore
+            E.Lt(expr, ConstInt(value, expr.dtype), DataType.BOOL)
         )
 
     def is_non_negative(self, expr: Expr) -> bool:

@@ -35,16 +35,16 @@ class CanonicalSimplifier:
     term_rules: ClassVar[dict[type, tuple[TermRule, ...]]] = {}
     """What may be done about a term of a sum, by the atom's class; each says whether it did something."""
 
-    def __init__(
-        self, bounds: ConstIntBoundAnalyzer | None = None, modular: ModularSetAnalyzer | None = None
-    ) -> None:
+    def __init__(self, bounds: ConstIntBoundAnalyzer | None = None, modular: ModularSetAnalyzer | None = None) -> None:
         self.bounds = bounds or ConstIntBoundAnalyzer()
         self.modular = modular or ModularSetAnalyzer()
         self.replacements: dict[Var, Expr] = {}
         self._done: dict[int, tuple[Expr, Expr]] = {}
+        self._effects = False
 
     def __call__(self, expr: Expr) -> Expr:
         self._done = {}
+        self._effects = False
         return self.visit(expr)
 
     def update(self, var: Var, value: Expr | None) -> None:
@@ -62,6 +62,7 @@ class CanonicalSimplifier:
         if isinstance(e, Var):
             return self.replacements.get(e, e)
         if not isinstance(e, (BinaryExpr, UnaryExpr)):
+            self._effects = self._effects or not discardable(e)
             return e
         known = self._done.get(id(e))
         if known is not None:
@@ -90,7 +91,8 @@ class CanonicalSimplifier:
         if folded is not None:
             return folded
         rule = self.rules.get(e.__class__)
-        return e if rule is None else rule(self, e)
+        # Rules drop and merge operands, which is only right for operands without effects.
+        return e if rule is None or self._effects else rule(self, e)
 
     # Sums
 
@@ -144,7 +146,7 @@ class CanonicalSimplifier:
         dividend = linear(atom.left, self.distribute)
         if not any(s.coefficient(k) == factor * d for k, (_, d) in dividend.terms.items()):
             return False
-        remainder = E.FloorMod(atom.left, divisor, atom.dtype, atom.span)  # pyright: ignore[reportCallIssue]
+        remainder = E.FloorMod(atom.left, divisor, atom.dtype, atom.span)
         made = Sum()
         for other, d in s:
             made.add_term(*((other, d) if other is not atom else (remainder, factor)))
@@ -160,7 +162,7 @@ class CanonicalSimplifier:
             return e
         a, b = e.left, e.right
         decided = self.bounds(e)
-        if decided.is_const() and discardable(e) and self._nonzero(b):
+        if decided.is_const() and self._nonzero(b):
             return ConstInt(decided.min_value, e.dtype, e.span)
         if not isinstance(b, ConstInt):
             return self._floordiv_by_value(e)
@@ -171,7 +173,7 @@ class CanonicalSimplifier:
             whole.const += rest.const // divisor
             return self._build(whole, e) or e
         low, high = self._quotient_range(rest, divisor)
-        if low == high and low is not None and all(discardable(x) for x, _ in rest):
+        if low == high and low is not None:
             whole.const += low
             return self._build(whole, e) or e
         return self._quotient(e, whole, rest, divisor)
@@ -207,11 +209,11 @@ class CanonicalSimplifier:
         """``whole + rest // divisor`` in place of ``e``, nested divisions joined."""
         if len(rest) == 1:
             ((atom, c),) = rest
-            inner = atom.right if isinstance(atom, E.FloorDiv) else None
-            if c == 1 and isinstance(inner, ConstInt) and inner.value > 0 and self.bounds.exact(atom.left):
+            inner = _const_divisor(atom, E.FloorDiv)
+            if c == 1 and inner > 0 and self.bounds.exact(atom.left):
                 # (u // d + k) // n is (u + k * d) // (d * n).
-                const, divisor = rest.const * inner.value, divisor * inner.value
-                rest = linear(atom.left)  # pyright: ignore[reportAttributeAccessIssue]
+                const, divisor = rest.const * inner, divisor * inner
+                rest = linear(atom.left)
                 rest.const += const
                 extra, rest, divisor = self._divide(rest, divisor)
                 whole.add(extra)
@@ -248,7 +250,7 @@ class CanonicalSimplifier:
     def _floordiv_by_value(self, e: Any) -> Expr:
         """Division by a variable: of itself, of its multiple."""
         a, b = e.left, e.right
-        if not self._nonzero(b) or not discardable(b) or not self.bounds.exact(a):
+        if not self._nonzero(b) or not self.bounds.exact(a):
             return e
         s = linear(a)
         if len(s) == 1 and not s.const:
@@ -276,25 +278,24 @@ class CanonicalSimplifier:
         return self._remainder(e, a, b.value)
 
     def _remainder(self, e: Any, a: Expr, divisor: int) -> Expr:
-        reduced = Sum()
-        for atom, c in linear(a):
-            c = int(math.copysign(abs(c) % divisor, c))
-            inner = atom.right if isinstance(atom, E.FloorMod) else None
-            nested = isinstance(inner, ConstInt) and inner.value != 0 and inner.value % divisor == 0
-            if c and nested and self.bounds.exact(atom.left):
+        dividend, reduced = linear(a), Sum()
+        for atom, c in dividend:
+            c = c % divisor if c > 0 else -(-c % divisor)
+            inner = _const_divisor(atom, E.FloorMod)
+            if c and inner and inner % divisor == 0 and self.bounds.exact(atom.left):
                 # The inner remainder differs from its dividend by a multiple of the outer divisor.
                 reduced.add(linear(atom.left), c)
             elif c:
                 reduced.add_term(atom, c)
-        reduced.const = (reduced.const + linear(a).const) % divisor
+        reduced.const = (reduced.const + dividend.const) % divisor
         if not reduced.terms:
-            return ConstInt(reduced.const, e.dtype, e.span) if discardable(a) else e
+            return ConstInt(reduced.const, e.dtype, e.span)
         low, high = self._quotient_range(reduced, divisor)
         if low == high and low is not None:
             reduced.const -= low * divisor
             return self._build(reduced, e) or e
         residue = self._residue(reduced, divisor)
-        if residue is not None and discardable(a):
+        if residue is not None:
             return ConstInt(residue, e.dtype, e.span)
         made = self._division(E.FloorMod, reduced, divisor, e)
         return e if made is None or identical(made, e) else made
@@ -312,12 +313,17 @@ class CanonicalSimplifier:
     def _floormod_by_value(self, e: Any) -> Expr:
         """The remainder of a variable's multiple by the variable."""
         a, b = e.left, e.right
-        if not self._nonzero(b) or not discardable(e) or not self.bounds.exact(a):
+        if not self._nonzero(b) or not self.bounds.exact(a):
             return e
         if self.bounds(a).min_value >= 0 and self.bounds.difference(a, b).max_value < 0:
             return a if same_dtype(a, e) else e
         factors = (a.left, a.right) if isinstance(a, E.Mul) else (a,)
         return ConstInt(0, e.dtype, e.span) if any(same_value(f, b) for f in factors) else e
+
+
+def _const_divisor(atom: Any, cls: type) -> int:
+    """The constant ``atom`` divides by as a ``cls``; 0 when it does not."""
+    return atom.right.value if isinstance(atom, cls) and isinstance(atom.right, ConstInt) else 0
 
 
 def _is_const(e: Expr, value: int) -> bool:

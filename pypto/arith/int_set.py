@@ -100,7 +100,7 @@ class IntSetAnalyzer:
         return None if a is None or b is None else self._op(cls, a, b)
 
     def _neg(self, a: Expr | None) -> Expr | None:
-        return None if a is None else self._simplify(E.Neg(a, a.dtype))  # pyright: ignore[reportCallIssue]
+        return None if a is None else self._simplify(E.Neg(a, a.dtype))
 
     def _add(self, a: IntSet, b: IntSet) -> IntSet:
         return IntSet(self._pair(E.Add, a.min_value, b.min_value), self._pair(E.Add, a.max_value, b.max_value))

@@ -49,8 +49,9 @@ def discardable(e: Expr) -> bool:
         return discardable(e.operand)
     if isinstance(e, E.TupleGetItemExpr):
         return discardable(e.tuple)
-    decl = e.op.decl if isinstance(e, E.Call) else None
-    return decl is not None and decl.pure and all(discardable(a) for a in e.args)  # pyright: ignore
+    if isinstance(e, E.Call):
+        return e.op.decl is not None and e.op.decl.pure and all(discardable(a) for a in e.args)
+    return isinstance(e, E.MakeTuple) and all(discardable(a) for a in e.elements)
 
 
 class _Structure:
@@ -119,10 +120,10 @@ class Sum:
     __slots__ = ("terms", "const")
 
     def __init__(self, const: int = 0) -> None:
-        self.terms: dict[Hashable, tuple[Expr, int]] = {}
+        self.terms: dict[Hashable, tuple[Any, int]] = {}
         self.const = const
 
-    def __iter__(self) -> Iterator[tuple[Expr, int]]:
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
         return iter(self.terms.values())
 
     def __len__(self) -> int:
@@ -172,35 +173,35 @@ class Sum:
         const, made = self.const, None
         for atom, c in positive:
             term = _times(atom, c, dtype, span)
-            made = term if made is None else E.Add(made, term, dtype, span)  # pyright: ignore[reportCallIssue]
+            made = term if made is None else E.Add(made, term, dtype, span)
         if made is None:
             if const > 0 or not negative:
                 made, const = ConstInt(const, dtype, span), 0
             else:
                 made, negative = _negated(*negative[0], dtype, span), negative[1:]
                 if low < 0 and const:
-                    made, const = E.Add(made, ConstInt(const, dtype, span), dtype, span), 0  # pyright: ignore
+                    made, const = E.Add(made, ConstInt(const, dtype, span), dtype, span), 0
         for atom, c in negative:
-            made = E.Sub(made, _times(atom, c, dtype, span), dtype, span)  # pyright: ignore[reportCallIssue]
+            made = E.Sub(made, _times(atom, c, dtype, span), dtype, span)
         if const > 0:
-            made = E.Add(made, ConstInt(const, dtype, span), dtype, span)  # pyright: ignore[reportCallIssue]
+            made = E.Add(made, ConstInt(const, dtype, span), dtype, span)
         elif const < 0:
             if -const > high:
                 return None
-            made = E.Sub(made, ConstInt(-const, dtype, span), dtype, span)  # pyright: ignore[reportCallIssue]
+            made = E.Sub(made, ConstInt(-const, dtype, span), dtype, span)
         return made
 
 
 def _times(atom: Expr, coefficient: int, dtype: DataType, span: Span) -> Expr:
-    return atom if coefficient == 1 else E.Mul(atom, ConstInt(coefficient, dtype, span), dtype, span)  # pyright: ignore
+    return atom if coefficient == 1 else E.Mul(atom, ConstInt(coefficient, dtype, span), dtype, span)
 
 
 def _negated(atom: Expr, coefficient: int, dtype: DataType, span: Span) -> Expr:
     if coefficient == 1:
-        return E.Neg(atom, dtype, span)  # pyright: ignore[reportCallIssue]
+        return E.Neg(atom, dtype, span)
     if dtype.is_signed_int():
         return _times(atom, -coefficient, dtype, span)
-    return E.Neg(_times(atom, coefficient, dtype, span), dtype, span)  # pyright: ignore[reportCallIssue]
+    return E.Neg(_times(atom, coefficient, dtype, span), dtype, span)
 
 
 def linear(e: Expr, distribute: bool = True) -> Sum:
@@ -227,7 +228,7 @@ def _collect(e: Any, scale: int, into: Sum, distribute: bool) -> None:
         elif distribute or factor.__class__ not in (E.Add, E.Sub):
             _collect(factor, scale, into, distribute)
         elif factor.__class__ is E.Sub and scale < 0:
-            into.add_term(E.Sub(factor.right, factor.left, factor.dtype, factor.span), -scale)  # pyright: ignore
+            into.add_term(E.Sub(factor.right, factor.left, factor.dtype, factor.span), -scale)
         else:
             into.add_term(factor, scale)
     else:

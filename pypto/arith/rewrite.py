@@ -15,7 +15,7 @@ from ..ir import expr as E
 from ..ir.expr import ConstBool, ConstInt, Expr
 from .bounds import NEG_INF, POS_INF, Recover
 from .canonical import CanonicalSimplifier
-from .linear import Sum, cost, discardable, identical, is_index_like, is_integer, key_of, linear, same_dtype, same_value
+from .linear import Sum, cost, identical, is_index_like, is_integer, key_of, linear, same_dtype, same_value
 
 _OPPOSITE: Final[dict[type, type]] = {E.Min: E.Max, E.Max: E.Min}
 _NEGATION: Final[dict[type, tuple[type, bool]]] = {
@@ -84,10 +84,7 @@ class RewriteSimplifier(CanonicalSimplifier):
     def mul(self, e: Any) -> Expr:
         a, b = e.left, e.right
         pair = _OPPOSITE.get(a.__class__)
-        if is_integer(e) and pair is b.__class__ and {key_of(a.left), key_of(a.right)} == {
-            key_of(b.left),
-            key_of(b.right),
-        }:
+        if is_integer(e) and pair is b.__class__ and _same_pair(a, b):
             return self.make(E.Mul, a.left, a.right, e.dtype, e.span)
         return self.sum(e)
 
@@ -101,11 +98,8 @@ class RewriteSimplifier(CanonicalSimplifier):
             return a if same_dtype(a, e) else e
         difference = self.bounds.difference(a, b)
         smaller, larger = (a, b) if cls is E.Min else (b, a)
-        for side, other, decided in (
-            (smaller, larger, difference.max_value <= 0),
-            (larger, smaller, difference.min_value >= 0),
-        ):
-            if decided and discardable(other) and same_dtype(side, e):
+        for side, decided in ((smaller, difference.max_value <= 0), (larger, difference.min_value >= 0)):
+            if decided and same_dtype(side, e):
                 return side
         return self._absorbed(e) or self._factored(e) or e
 
@@ -113,14 +107,12 @@ class RewriteSimplifier(CanonicalSimplifier):
         """One operand is a minimum or maximum that already holds the other."""
         cls, opposite = e.__class__, _OPPOSITE[e.__class__]
         for a, b in ((e.left, e.right), (e.right, e.left)):
-            parts = (a.left, a.right) if a.__class__ in (cls, opposite) else ()
-            held = [i for i, x in enumerate(parts) if same_value(x, b)]
-            if held and a.__class__ is cls:
-                return a
-            if held and discardable(parts[1 - held[0]]):
-                return b
-            if a.__class__ is cls and isinstance(b, ConstInt) and isinstance(parts[1], ConstInt):
-                return self.make(cls, parts[0], self.make(cls, parts[1], b, e.dtype, e.span), e.dtype, e.span)
+            if a.__class__ not in (cls, opposite):
+                continue
+            if same_value(a.left, b) or same_value(a.right, b):
+                return a if a.__class__ is cls else b
+            if a.__class__ is cls and isinstance(b, ConstInt) and isinstance(a.right, ConstInt):
+                return self.make(cls, a.left, self.make(cls, a.right, b, e.dtype, e.span), e.dtype, e.span)
         a, b = e.left, e.right
         if a.__class__ is opposite and b.__class__ is opposite:
             return self._distributed(e, opposite)
@@ -179,7 +171,7 @@ class RewriteSimplifier(CanonicalSimplifier):
         if decided is None and same_value(a, b):
             decided = cls in (E.Eq, E.Le, E.Ge)
         if decided is not None:
-            return ConstBool(decided, e.span) if discardable(a) and discardable(b) else e
+            return ConstBool(decided, e.span)
         if not self._exact_sides(e):
             return e
         return self._cancelled(e) or self._without_division(e) or self._split_minimum(e) or e
@@ -213,21 +205,21 @@ class RewriteSimplifier(CanonicalSimplifier):
         a, b = e.left, e.right
         if not (isinstance(e, E.Lt) and isinstance(a, E.FloorDiv) and isinstance(b, ConstInt)):
             return None
-        divisor = a.right  # pyright: ignore[reportAttributeAccessIssue]
+        divisor = a.right
         if not isinstance(divisor, ConstInt) or divisor.value <= 0:
             return None
         limit, (low, high) = divisor.value * b.value, b.dtype.int_range()
         if not low <= limit <= high:
             return None
         bound = ConstInt(limit, b.dtype, b.span)
-        return self.make(E.Lt, a.left, bound, DataType.BOOL, e.span)  # pyright: ignore
+        return self.make(E.Lt, a.left, bound, DataType.BOOL, e.span)
 
     def _split_minimum(self, e: Any) -> Expr | None:
         """``min(x, y) < z`` is ``x < z or y < z``; with ``max``, ``and``."""
         a = e.left
         if not isinstance(e, E.Lt) or a.__class__ not in _OPPOSITE:
             return None
-        parts = [self.make(E.Lt, x, e.right, DataType.BOOL, e.span) for x in (a.left, a.right)]  # pyright: ignore
+        parts = [self.make(E.Lt, x, e.right, DataType.BOOL, e.span) for x in (a.left, a.right)]
         return self.make(E.Or if isinstance(a, E.Min) else E.And, parts[0], parts[1], DataType.BOOL, e.span)
 
     # Logic
@@ -235,7 +227,7 @@ class RewriteSimplifier(CanonicalSimplifier):
     def not_(self, e: Any) -> Expr:
         a = e.operand
         if isinstance(a, E.Not):
-            return a.operand  # pyright: ignore[reportAttributeAccessIssue]
+            return a.operand
         # A float comparison and its reverse are both false for NaN.
         if a.__class__ in _NEGATION and not a.left.dtype.is_float():
             cls, exchanged = _NEGATION[a.__class__]
@@ -247,13 +239,11 @@ class RewriteSimplifier(CanonicalSimplifier):
         a, b, is_and = e.left, e.right, isinstance(e, E.And)
         for x, y in ((a, b), (b, a)):
             if isinstance(x, ConstBool):
-                if x.value is is_and:
-                    return y
-                return x if discardable(y) else e
+                return y if x.value is is_and else x
         if same_value(a, b):
             return a
         for x, y in ((a, b), (b, a)):
-            if isinstance(x, E.Not) and same_value(x.operand, y) and discardable(y):  # pyright: ignore
+            if isinstance(x, E.Not) and same_value(x.operand, y):
                 return ConstBool(not is_and, e.span)
         return self._joined(e, a, b, is_and) or e
 
@@ -283,7 +273,7 @@ class RewriteSimplifier(CanonicalSimplifier):
 
     def _values(self, e: Any) -> tuple[Hashable, int, int, Intervals] | None:
         """A comparison as (difference without its constant, its sign, the constant, the values that make it true)."""
-        if e.__class__ not in _TRUTH or not self._exact_sides(e) or not (discardable(e.left) and discardable(e.right)):
+        if e.__class__ not in _TRUTH or not self._exact_sides(e):
             return None
         s = linear(e.left).add(linear(e.right), -1)
         if not s.terms:
@@ -295,8 +285,12 @@ class RewriteSimplifier(CanonicalSimplifier):
         return key, sign, s.const, values if sign > 0 else _mirrored(values)
 
 
+def _same_pair(a: Any, b: Any) -> bool:
+    return {key_of(a.left), key_of(a.right)} == {key_of(b.left), key_of(b.right)}
+
+
 def _is_bool(e: Expr) -> bool:
-    return getattr(e.type, "dtype", None) is DataType.BOOL and discardable(e)
+    return getattr(e.type, "dtype", None) is DataType.BOOL
 
 
 def _divided(s: Sum, factor: int) -> Sum:

@@ -144,6 +144,44 @@ _ELSEWHERE = {
     "deserialize": ".serialization",
     "serialize_to_file": ".serialization",
     "deserialize_from_file": ".serialization",
+    "IRBuilder": ".builder",
+    "cast": ".scalar",
+    **dict.fromkeys(
+        ("input", "output", "inout", "output_existing", "no_dep", "scalar_dir", "make_call"), ".directions"
+    ),
+    **dict.fromkeys(
+        (
+            "add",
+            "sub",
+            "mul",
+            "truediv",
+            "floordiv",
+            "mod",
+            "pow",
+            "min_",
+            "max_",
+            "eq",
+            "ne",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "and_",
+            "or_",
+            "xor",
+            "bit_and",
+            "bit_or",
+            "bit_xor",
+            "bit_shift_left",
+            "bit_shift_right",
+            "neg",
+            "abs_",
+            "not_",
+            "bit_not",
+            "cast",
+        ),
+        ".scalar_ops",
+    ),
     "compile": "..runtime.compiler",
     "PassManager": ".pass_manager",
     "OptimizationStrategy": ".pass_manager",
@@ -151,12 +189,24 @@ _ELSEWHERE = {
     "VerificationLevel": "..passes",
     "make_roundtrip_instrument": ".instruments",
 }
-_MODULES = frozenset({"op", "printer", "structural", "tensor_view_semantics", "pass_manager", "instruments"})
+_SCALAR_FUNCTIONS = frozenset(
+    ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "min_", "max_", "eq", "ne", "lt", "le", "gt", "ge", "and_",
+     "or_", "xor", "bit_and", "bit_or", "bit_xor", "bit_shift_left", "bit_shift_right", "neg", "abs_", "not_", "bit_not")
+)  # fmt: skip
+_MODULES = frozenset({"op", "printer", "structural", "tensor_view_semantics", "pass_manager", "instruments", "builder",
+                      "directions"})  # fmt: skip
+
+
+null = PadValue.null
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
+    if name in _SCALAR_FUNCTIONS:
+        from .scalar import FUNCTIONS
+
+        return FUNCTIONS[name]
     module = _ELSEWHERE.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

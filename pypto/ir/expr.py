@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..dtypes import DataType
 from .enums import ArgDirection, MemorySpace
@@ -335,6 +335,10 @@ class BinaryExpr(Expr):
     symbol: ClassVar[str]
     """How Python writes it: an infix operator, or a ``pl`` function name."""
 
+    if TYPE_CHECKING:
+
+        def __init__(self, left: Expr, right: Expr, dtype: DataType, span: Span = UNKNOWN_SPAN) -> None: ...
+
 
 class UnaryExpr(Expr):
     """A scalar operation on ``operand``."""
@@ -343,6 +347,10 @@ class UnaryExpr(Expr):
     node_kind = "unary_expr"
     operand: Expr
     symbol: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, operand: Expr, dtype: DataType, span: Span = UNKNOWN_SPAN) -> None: ...
 
 
 def _binary(name: str, symbol: str, doc: str) -> type[BinaryExpr]:

@@ -115,7 +115,7 @@ class IRNode(_MutableNode):
 
     def replace(self, **changes: Any) -> Any:
         """A copy with the given fields changed; ``self`` when every value is the one already held."""
-        if all(getattr(self, name) is value for name, value in changes.items()):
+        if all(getattr(self, name, _REQUIRED) is value for name, value in changes.items()):
             return self
         values = [
             changes.pop(f.name) if f.name in changes else getattr(self, f.name) for f in type(self).fields

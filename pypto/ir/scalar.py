@@ -54,9 +54,19 @@ def binary(cls: type[BinaryExpr], left: Expr, right: Expr, span: Span = UNKNOWN_
     common = a if _is_bare(right, a) else b if _is_bare(left, b) else promote(a, b)
     if cls is E.FloatDiv and not common.is_float():
         common = DataType.FP32
+    _check_bits(cls, common)
     left, right = cast_scalar(left, common, span), cast_scalar(right, common, span)
     result = DataType.BOOL if cls in E.COMPARISONS else common
     return cls(left, right, result, span)  # pyright: ignore[reportCallIssue]
+
+
+_BITWISE = frozenset({E.BitAnd, E.BitOr, E.BitXor, E.BitShiftLeft, E.BitShiftRight, E.BitNot})
+
+
+def _check_bits(cls: type[Expr], dtype: DataType) -> None:
+    """Raise TypeError for a bit operation on floating point."""
+    if cls in _BITWISE and dtype.is_float():
+        raise TypeError(f"{cls.__name__} needs integer operands, got {dtype}")
 
 
 def _is_bare(value: Expr, other: DataType) -> bool:
@@ -77,6 +87,7 @@ def cast_scalar(value: Expr, dtype: DataType, span: Span = UNKNOWN_SPAN) -> Expr
 def unary(cls: type[UnaryExpr], operand: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
     """``cls`` of one scalar."""
     dtype = scalar_dtype(operand)
+    _check_bits(cls, dtype)
     return cls(operand, DataType.BOOL if cls is E.Not else dtype, span)  # pyright: ignore[reportCallIssue]
 
 
@@ -86,3 +97,49 @@ def build_scalar(name: str, operands: Sequence[Any], span: Span) -> Expr:
     made = [o if isinstance(o, Expr) else scalar_const(o, like, span) for o in operands]
     cls = getattr(E, name)
     return unary(cls, made[0], span) if len(made) == 1 else binary(cls, made[0], made[1], span)
+
+
+def _operands(a: Expr | int | float, b: Expr | int | float, span: Span) -> tuple[Expr, Expr]:
+    like = next((scalar_dtype(v) for v in (a, b) if isinstance(v, Expr)), None)
+    left, right = (v if isinstance(v, Expr) else scalar_const(v, like, span) for v in (a, b))
+    return left, right
+
+
+def _two(cls: Any, name: str) -> Any:
+    def build(left: Expr | int | float, right: Expr | int | float, span: Span | None = None) -> Expr:
+        at = span or Span.here()
+        return binary(cls, *_operands(left, right, at), at)
+
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = f"`{cls.__name__}` of two scalars, promoted to their common dtype."
+    return build
+
+
+def _one(cls: Any, name: str) -> Any:
+    def build(operand: Expr, span: Span | None = None) -> Expr:
+        return unary(cls, operand, span or Span.here())
+
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = f"`{cls.__name__}` of a scalar."
+    return build
+
+
+FUNCTIONS: dict[str, Any] = {
+    **{name: _two(cls, name) for name, cls in (
+        ("add", E.Add), ("sub", E.Sub), ("mul", E.Mul), ("truediv", E.FloatDiv), ("floordiv", E.FloorDiv),
+        ("mod", E.FloorMod), ("pow", E.Pow), ("min_", E.Min), ("max_", E.Max), ("eq", E.Eq), ("ne", E.Ne),
+        ("lt", E.Lt), ("le", E.Le), ("gt", E.Gt), ("ge", E.Ge), ("and_", E.And), ("or_", E.Or), ("xor", E.Xor),
+        ("bit_and", E.BitAnd), ("bit_or", E.BitOr), ("bit_xor", E.BitXor), ("bit_shift_left", E.BitShiftLeft),
+        ("bit_shift_right", E.BitShiftRight),
+    )},
+    **{name: _one(cls, name) for name, cls in (
+        ("neg", E.Neg), ("abs_", E.Abs), ("not_", E.Not), ("bit_not", E.BitNot),
+    )},
+}  # fmt: skip
+"""Scalar expressions by function name, as ``ir.add`` and so on offer them."""
+
+
+def cast(operand: Expr, dtype: DataType, span: Span | None = None) -> Expr:
+    """``operand`` converted to ``dtype``, always as a `Cast`."""
+    scalar_dtype(operand)
+    return Cast(operand, dtype, span or Span.here())

@@ -21,10 +21,15 @@ class Stmt(IRNode):
 
 
 def attach_leading_comments(stmt: Stmt, comments: Iterable[str]) -> Stmt:
-    """A copy of ``stmt`` with ``comments`` above it."""
+    """Set the comments above ``stmt``, in place, and return it.
+
+    Comments are not part of a statement's meaning; binding them late is the one change a node allows.
+    Raises ValueError for a sequence, whose statements carry their own.
+    """
     if isinstance(stmt, SeqStmts):
         raise ValueError("a SeqStmts carries no comments: attach them to a statement inside it")
-    return stmt.replace(leading_comments=node_list(comments))
+    object.__setattr__(stmt, "leading_comments", node_list(comments))
+    return stmt
 
 
 @node

@@ -82,10 +82,11 @@ class _Comparison:
             return _COMPARERS[a.__class__](self, a, b)
         if a is None or b is None:
             return self.fail(f"Optional field presence mismatch ({_kind(a)} != {_kind(b)})", a, b)
-        return self.fail(f"Node type mismatch ({_kind(a)} != {_kind(b)})", a, b)
+        what = "Type name" if isinstance(a, Type) and isinstance(b, Type) else "Node type"
+        return self.fail(f"{what} mismatch ({_kind(a)} != {_kind(b)})", a, b)
 
     def nodes(self, a: Any, b: Any, prefix: str, size: str, each: Callable[[Any, Any], bool]) -> bool:
-        """Compare sequences; ``size`` is the message for different lengths, ``prefix`` the path step before the index."""
+        """Compare sequences. ``size`` is the message for different lengths, ``prefix`` the step before the index."""
         if len(a) != len(b):
             self.fail(size.format(len(a), len(b)), a, b)
             return self.at(prefix) if prefix else False

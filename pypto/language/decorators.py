@@ -19,7 +19,6 @@ from .parser.program_parser import Method, ProgramContext, record_externals
 from .parser.source import SourceFile, locate_function
 from .parser.span_tracker import SpanTracker
 
-
 _MISSING: Final = object()
 
 

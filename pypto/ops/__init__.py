@@ -16,6 +16,7 @@ from . import (
     tile_layout,
     tile_matmul,
     tile_memory,
+    tile_mx,
     tile_reduce,
     tile_scatter,
     tile_sort,

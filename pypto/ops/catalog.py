@@ -46,7 +46,7 @@ _TILE = (
     *("minimums", "addc", "subc", "addsc", "subsc", "matmul_bias", "gemv", "gemv_acc", "gemv_bias", "tri"),
     *("gatherb", "mgather", "mscatter", "get_block_idx", "get_block_num"),
     *("get_subblock_idx", "fillpad_inplace", "tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv"),
-    "batch_matmul_acc",
+    *("batch_matmul_acc", "matmul_mx", "matmul_mx_acc", "matmul_mx_bias"),
 )
 _TENSOR = (
     *("full", "assemble", "dim", "random", "gather", "gather_row", "scatter", "expand_clone", "create_l1"),

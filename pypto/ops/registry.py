@@ -132,6 +132,8 @@ class OpDecl:
     """The argument whose buffer the result overwrites in place."""
     inplace_safe: bool = True
     """Whether the result may take the buffer of an input that dies here."""
+    row_major: bool = False
+    """Whether tile operands and the result must be row major and unboxed."""
     pure: bool = True
     """Whether a call whose result is unused can go; by default, unless it writes an argument in place."""
     duplicable: bool = True

@@ -150,8 +150,8 @@ def valid_of(b: Bound, name: str) -> Sequence[Expr]:
     valid = t.valid_shape
     if len(valid) != len(t.shape):
         raise b.fail(
-            f"requires a valid_shape rank of {len(t.shape)} for {name!r} of shape {dims_text(t.shape)}, "
-            f"got {dims_text(valid)}"
+            f"valid_shape rank ({len(valid)}) must match the rank ({len(t.shape)}) of {name!r}: {dims_text(valid)} in "
+            f"{dims_text(t.shape)}"
         )
     return valid
 

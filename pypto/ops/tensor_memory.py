@@ -71,7 +71,7 @@ def check_no_mx(b: Bound, name: str) -> None:
     """Raise OpError for MX scale tensors: their layout has no subviews."""
     layout = b.type(name).layout
     if layout in _MX:
-        raise b.fail(f"cannot view a tensor in layout {layout.name}")
+        raise b.fail(f"does not support MX-layout tensors, got {layout.name}: their scales have no views")
 
 
 # Allocation.

@@ -30,7 +30,7 @@ from .rules import (
 
 D = DataType
 _SUBS = (D.INT8, D.INT16, D.INT32, D.FP16, D.FP32, D.BF16)
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": MemorySpace.Vec}
+_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": MemorySpace.Vec, "row_major": True}
 Rule = Callable[[Bound], Type]
 
 

@@ -65,14 +65,14 @@ def _row(b: Bound) -> Type:
     main, row = b.type("tile"), b.type("row_vec")
     check_same_dtype(b, "tile", "row_vec")
     _check_column(b, row)
+    if exceeds(main.shape[-2], row.shape[-2]):
+        raise b.fail(f"requires row_vec to have the tile's rows, got {shaped(main)} and {shaped(row)}")
     rows, have = valid_of(b, "tile")[-2], valid_of(b, "row_vec")[-2]
     if exceeds(rows, have):
         raise b.fail(
             f"requires row_vec to hold data for every row: {dim_text(rows)} valid rows in tile, {dim_text(have)} in "
             f"row_vec"
         )
-    if value(main.shape[-2]) is not None and exceeds(main.shape[-2], row.shape[-2]):
-        raise b.fail(f"requires row_vec to have the tile's rows, got {shaped(main)} and {shaped(row)}")
     return fresh_like(main, None, valid_of(b, "tile"))
 
 
@@ -87,10 +87,6 @@ def _check_column(b: Bound, row: object) -> None:
             f"requires row_vec [M, 1], got {shaped(row)}",
             "pl.col_expand_* takes a [1, N] vector; two full tiles need none",
         )
-
-
-def _row_expand(b: Bound) -> Type:
-    return _row(b)
 
 
 def _col(b: Bound) -> Type:
@@ -140,7 +136,7 @@ for _name, _what in ARITHMETIC.items():
 declare(
     "tile.row_expand",
     "in tile: tile, in row_vec: tile",
-    _row_expand,
+    _row,
     "A tile of ``tile``'s shape whose rows repeat that row's element of ``row_vec`` ``[M, 1]``.",
     core=Core.VECTOR,
     spaces=vec("tile", "row_vec"),

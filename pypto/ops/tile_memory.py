@@ -10,6 +10,7 @@ from ..ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLay
 from ..ir.expr import Expr, MakeTuple
 from ..ir.tensor_view_semantics import is_blocked_nz_shape, nz_window_shape
 from ..ir.types import PtrType, ScalarType, TensorType, TensorView, TileType, Type, dim_list, implicit_layout
+from .mx_scales import MX_LAYOUTS, SCALE_SPACES, load_scales, move_scales
 from .regions import read_region, write_region
 from .registry import ArgEffect, Bound, Core, Pto, WriteChannel, declare, no_result
 from .rules import (
@@ -29,7 +30,6 @@ from .rules import (
 
 _MEMORY = MemorySpace
 _FLAT = (TileLayout.row_major, TileLayout.none_box, 512)
-_MX_LAYOUTS = (TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN)
 
 
 def atomic_effect(kwargs: Mapping[str, Any]) -> ArgEffect:
@@ -60,9 +60,10 @@ declare(
 def _create(b: Bound) -> Type:
     static_shape(b, "shape")
     shape, space = b.dims("shape"), b["target_memory"]
-    if space in (_MEMORY.LeftScale, _MEMORY.RightScale):
+    if space in SCALE_SPACES:
         raise b.fail(
-            f"cannot allocate in {space.name}", "load the MX scales into pl.Mem.Mat and pl.move them there"
+            "does not support target_memory=LeftScale/RightScale",
+            "load the MX scales into pl.Mem.Mat and pl.move them there",
         )
     return tile_type(shape, b["dtype"], shape, space, _created_layout(b, shape, space))
 
@@ -126,8 +127,6 @@ def _load(b: Bound) -> Type:
             f"cannot load into {space.name}: global memory reaches Vec and Mat only",
             f"load with target_memory=pl.Mem.Mat and pl.move(tile, target_memory=pl.Mem.{space.name})",
         )
-    if source.layout in _MX_LAYOUTS and space is not _MEMORY.Mat:
-        raise b.fail(f"requires target_memory=pl.Mem.Mat for a tensor in layout {source.layout.name}")
     window, offsets = b.dims("shapes"), b.dims("offsets")
     if len(offsets) != len(window) and len(offsets) != len(source.shape):
         raise b.fail(f"requires one offset a dimension: offsets {dims_text(offsets)}, shapes {dims_text(window)}")
@@ -138,6 +137,8 @@ def _load(b: Bound) -> Type:
     )
     if not b.dims("valid_shape"):
         b.values["valid_shape"] = MakeTuple(window, b.span)
+    if source.layout in MX_LAYOUTS:
+        return load_scales(b, source, window, region)
     view = source.tensor_view
     pad = view.pad if view is not None and len(window) == len(source.shape) else PadValue.null
     if source.layout is TensorLayout.NZ and is_blocked_nz_shape(source.shape, source.dtype):
@@ -145,7 +146,9 @@ def _load(b: Bound) -> Type:
     return tile_type(window, source.dtype, region, space, None, pad)
 
 
-def _load_blocks(b: Bound, source: TensorType, window: Sequence[Expr], space: MemorySpace | None, pad: PadValue) -> Type:
+def _load_blocks(
+    b: Bound, source: TensorType, window: Sequence[Expr], space: MemorySpace | None, pad: PadValue
+) -> Type:
     """The tile of a window of blocks is rows by columns again. Raises OpError for anything but whole blocks."""
     offsets, asked = b.dims("offsets"), b.dims("valid_shape")
     whole = len(window) == len(offsets) == 5 and all(map(same, window[3:], source.shape[3:]))
@@ -215,6 +218,8 @@ def _move(b: Bound) -> Type:
     source, space = b.type("src"), b["target_memory"]
     if space is _MEMORY.DDR:
         raise b.fail("cannot move to DDR", "pl.store(tile, offsets, tensor) writes global memory")
+    if space in SCALE_SPACES:
+        return move_scales(b)
     blayout, slayout, fractal = implicit_layout(source.shape, space)
     flat = implicit_layout(source.shape, None)[:2]
     if space is _MEMORY.Right:

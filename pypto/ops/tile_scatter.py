@@ -145,6 +145,7 @@ declare(
     _mscatter,
     "Write the elements of ``src`` into ``output_tensor`` at flat indices ``idx`` (INT32).",
     core=Core.VECTOR,
+    row_major=True,
     spaces=vec("src", "idx"),
     reuses="output_tensor",
     channel=WriteChannel.Dma,

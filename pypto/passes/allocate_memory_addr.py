@@ -1,20 +1,27 @@
 """AllocateMemoryAddr: every on-chip allocation gets an address.
 
 Within each memory, allocations follow one another in the order of their declarations, each at the alignment the
-target asks for; views keep their distance from the start of their allocation. What does not fit is an error
-that names the tiles in the way.
+target asks for; views keep their distance from the start of their allocation. Buffers a kernel reserves for its
+cross-core pipes come first, and get an address too where they have none. What does not fit is an error that names
+the tiles in the way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from ..backend.target import Target
 from ..errors import CapacityError
 from ..ir.enums import MemorySpace
-from ..ir.expr import ConstInt, MemRef, Var
-from ..ir.program import Function, Program
+from ..ir.expr import Call, ConstInt, MemRef, Var
+from ..ir.program import Function, Program, summarize
+from ..ir.structural import structural_equal
+from ..ir.tensor_view_semantics import index_mul
 from ..ir.types import TileType, static_dims
 from .base import P, Pass
 from .context import MemoryPlanner, PassContext
+from .cross_core_buffers import NOTHING_RESERVED, RESERVE, Reserved, reserve
 from .memory_lifetimes import Lifetimes, RangeSet
 from .memory_model import Allocation, Relocation, allocations, index_add, offset_const, on_chip, tile_definitions
 
@@ -43,24 +50,36 @@ def _run(program: Program, context: PassContext) -> Program:
 
 def _allocate(function: Function, target: Target) -> Function:
     known = allocations(function.body)
-    if not known:
+    reserved = reserve(function, target) if RESERVE in summarize(function).ops else NOTHING_RESERVED
+    if not known and not reserved.bases:
         return function
-    addresses, used = assign_addresses(known, target)
+    addresses, used = assign_addresses(known, target, reserved.ends)
     for space, size in used.items():
         if space in target.memories and size > target.capacity(space):
-            raise _overflow(function, target, space, size, known)
+            raise _overflow(function, target, space, size, known, reserved)
     origin = _origins(function)
     shifts = {base: address - origin.get(base, 0) for base, address in addresses.items()}
-    if not any(shifts.values()):
-        return function
-    return Relocation(lambda m: _shifted(m, shifts)).rewrite(function)
+    if not any(shifts.values()) and not reserved.bases:
+        return function  # Also right for slots: their offsets are those of an allocation at address 0.
+    return _Addressing(lambda m: _at_address(m, shifts, addresses), reserved.bases).rewrite(function)
+
+
+class _Addressing(Relocation):
+    def __init__(self, move: Callable[[MemRef], MemRef], bases: Mapping[int, int]) -> None:
+        super().__init__(move)
+        self._bases = bases
+
+    def visit_call(self, op: Call) -> Any:
+        made: Call = self.generic(op)
+        base = self._bases.get(id(op))
+        return made if base is None else made.replace(kwargs={**made.kwargs, "base": base})
 
 
 def assign_addresses(
-    known: dict[Var, Allocation], target: Target, floors: dict[MemorySpace, int] | None = None
+    known: dict[Var, Allocation], target: Target, floors: Mapping[MemorySpace, int] | None = None
 ) -> tuple[dict[Var, int], dict[MemorySpace, int]]:
     """The address of each allocation, and the bytes each memory needs. ``floors`` keeps low addresses free."""
-    used: dict[MemorySpace, int] = dict(floors or {})
+    used = dict(floors or {})
     addresses: dict[Var, int] = {}
     for base, allocation in known.items():
         space = allocation.space
@@ -90,13 +109,20 @@ def _origins(function: Function) -> dict[Var, int]:
     return origins
 
 
-def _shifted(memref: MemRef, shifts: dict[Var, int]) -> MemRef:
+def _at_address(memref: MemRef, shifts: dict[Var, int], addresses: dict[Var, int]) -> MemRef:
     shift = shifts.get(memref.base, 0)
-    if shift == 0:
+    if memref.slot_index is not None and memref.base in addresses:
+        start = index_mul(memref.slot_index, offset_const(memref.size))
+        offset = index_add(start, offset_const(addresses[memref.base]))
+        if structural_equal(offset, memref.byte_offset):
+            return memref
+    elif shift:
+        offset = index_add(memref.byte_offset, offset_const(shift))
+    else:
         return memref
     return MemRef(
         memref.base,
-        index_add(memref.byte_offset, offset_const(shift)),
+        offset,
         memref.size,
         span=memref.span,
         slot_count=memref.slot_count,
@@ -105,7 +131,12 @@ def _shifted(memref: MemRef, shifts: dict[Var, int]) -> MemRef:
 
 
 def _overflow(
-    function: Function, target: Target, space: MemorySpace, needed: int, known: dict[Var, Allocation]
+    function: Function,
+    target: Target,
+    space: MemorySpace,
+    needed: int,
+    known: dict[Var, Allocation],
+    reserved: Reserved,
 ) -> CapacityError:
     capacity = target.capacity(space)
     tiles, at_once = _in_the_way(function, space, known)
@@ -115,7 +146,7 @@ def _overflow(
     when = "needed at once" if at_once else "that do not share a buffer"
     return CapacityError(
         f"{space.name} buffer usage ({needed} bytes) exceeds platform limit ({capacity} bytes) of {target.name} "
-        f"in function '{function.name}'",
+        f"in function '{function.name}'{reserved.note(function, space)}",
         tiles[0].span if tiles else function.span,
         _hint(tiles, capacity, space),
         "".join([f"tiles in {space.name} {when}:", *(f"\n      {line}" for line in listed)]),

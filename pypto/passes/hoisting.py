@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.expr import Expr
-from ..ir.node import NODES
+from ..ir.node import DEF, NODES
 from ..ir.program import Function
 from ..ir.stmt import (
     AssignStmt,
@@ -20,6 +20,22 @@ from ..ir.stmt import (
     seq,
 )
 from ..ir.visitor import Rewriter, splice
+
+
+def scope_fields(rewriter: Rewriter, op: ScopeStmt) -> dict[str, Any]:
+    """The fields of a region, its body apart, as ``rewriter`` leaves them."""
+    changes: dict[str, Any] = {}
+    for field in type(op).fields:
+        value = getattr(op, field.name)
+        if isinstance(value, Expr):
+            changes[field.name] = rewriter.rewrite(value)
+        elif field.holds == NODES:
+            changes[field.name] = rewriter.rewrite_list(
+                value, rewriter.define if field.role == DEF else rewriter.rewrite
+            )
+    if op.attrs:
+        changes["attrs"] = rewriter.rewrite_mapping(op.attrs)
+    return changes
 
 
 class Hoister(Rewriter):
@@ -97,17 +113,7 @@ class Hoister(Rewriter):
         return self.after_pending(made)
 
     def visit_scope_stmt(self, op: ScopeStmt) -> Any:
-        changes: dict[str, Any] = {}
-        for field in type(op).fields:
-            value = getattr(op, field.name)
-            if isinstance(value, Expr):
-                changes[field.name] = self.rewrite(value)
-            elif field.holds == NODES:
-                changes[field.name] = self.rewrite_list(
-                    value, self.define if field.role == "def" else self.rewrite
-                )
-        if op.attrs:
-            changes["attrs"] = self.rewrite_mapping(op.attrs)
+        changes = scope_fields(self, op)
         changes["body"] = self.body(op.body)
         return self.after_pending(op.replace(**changes))
 

@@ -43,6 +43,7 @@ from .memory_model import (
 from .normalize_stmt_structure import normalize
 
 _POP = "tile.tpop"
+_INT64_MAX = (1 << 63) - 1
 
 
 def init_mem_ref() -> Pass:
@@ -285,28 +286,15 @@ class _Declarations:
         if not memref.is_pinned:
             return
         size = tile_bytes(type, target)
-        name = memref.base.name_hint
-        if size is None:
-            raise KernelValueError(
-                f"tile '{var.name_hint}' has a dynamic shape and cannot be bound to allocation '{name}'", var.span,
-                "a declared allocation is sized at compile time: give the tile a constant shape",
-            )  # fmt: skip
+        if type.memory_space is None:
+            raise InternalError(f"tile '{var.name_hint}' has no memory space", var.span)
         known = self._slots.get(memref.base)
         slots = self._counts.setdefault(memref.base, memref.slot_count)
-        space = type.memory_space
-        if space is None:
-            raise InternalError(f"tile '{var.name_hint}' has no memory space", var.span)
-        if known is not None and known.space is not space:
-            raise KernelValueError(
-                f"allocation '{name}' holds a tile in {known.space.name} and '{var.name_hint}' in {space.name}",
-                var.span, "tiles bound to one allocation share a memory space: declare another pl.MemRef",
-            )  # fmt: skip
-        if slots != memref.slot_count:
-            raise KernelValueError(
-                f"allocation '{name}' is bound with {slots} and with {memref.slot_count} slots", var.span
-            )
-        _check_slot(memref, var)
-        self._slots[memref.base] = Allocation(space, max(size, known.size if known else 0), True)
+        fault = _binding_fault(var, type, memref, size, known, slots)
+        if fault is not None:
+            raise KernelValueError(fault[0], var.span, fault[1])
+        slot = max(size or 0, known.size if known else 0)
+        self._slots[memref.base] = Allocation(type.memory_space, slot, True)
 
     def resolve(self, memref: MemRef, placer: _Placer) -> MemRef | None:
         """The sized form of a declared reference; None for any other."""
@@ -327,16 +315,33 @@ class _Declarations:
         memref = var.type.memref  # pyright: ignore[reportAttributeAccessIssue]
         if memref is not None and memref.is_pinned:
             raise KernelValueError(
-                f"tile '{var.name_hint}' lies in its source's buffer and cannot be bound to allocation "
+                f"tile '{var.name_hint}' lands in its source tile's allocation and cannot be bound to "
                 f"'{memref.base.name_hint}'",
                 var.span,
                 "bind the tile it is a view or an in-place result of",
             )
 
 
-def _check_slot(memref: MemRef, var: Var) -> None:
-    index = memref.slot_index
-    if isinstance(index, ConstInt) and not 0 <= index.value < memref.slot_count:
-        raise KernelValueError(
-            f"slot {index.value} of allocation '{memref.base.name_hint}', which has {memref.slot_count}", var.span
+def _binding_fault(
+    var: Var, type: TileType, memref: MemRef, size: int | None, known: Allocation | None, slots: int
+) -> tuple[str, str | None] | None:
+    """Why ``var`` cannot be bound to the declared allocation of ``memref``, and what to do instead."""
+    name, index, space = memref.base.name_hint, memref.slot_index, type.memory_space
+    if size is None:
+        return (
+            f"tile '{var.name_hint}' has a dynamic shape and cannot be bound to allocation '{name}'",
+            "a declared allocation is sized at compile time: give the tile a constant shape",
         )
+    if known is not None and space is not None and known.space is not space:
+        return (
+            f"tiles bound to one allocation must be in the same memory space: '{name}' holds a tile in "
+            f"{known.space.name} and '{var.name_hint}' in {space.name}",
+            "declare another pl.MemRef for it",
+        )
+    if slots != memref.slot_count:
+        return f"uses of allocation '{name}' disagree on how many slots it has: {slots} and {memref.slot_count}", None
+    if isinstance(index, ConstInt) and not 0 <= index.value < slots:
+        return f"slot {index.value} of allocation '{name}', which has {slots}", None
+    if size * slots > _INT64_MAX:
+        return f"{slots} slots of {size} bytes in allocation '{name}' overflows a 64-bit size", None
+    return None

@@ -21,6 +21,7 @@ from ..ir.visitor import Rewriter, Visitor, walk
 from .base import P, Pass, program_pass
 from .hoisting import Hoister
 from .outlining import written_arg
+from .rebinding import rebind
 
 
 def inline_functions() -> Pass:
@@ -36,7 +37,7 @@ def _inline(program: Program) -> Program:
     for name in inline:
         inliner.expanded(name, ())
     return program.with_functions(
-        inliner.rewrite(f) if not summarize(f).callees.isdisjoint(inline) else f
+        rebind(inliner.rewrite(f)) if not summarize(f).callees.isdisjoint(inline) else f
         for f in program.functions.values()
         if f.func_type is not FunctionType.Inline
     )

@@ -364,7 +364,8 @@ def _bound_twice(base: Var, late: _Class, groups: list[_Class]) -> KernelValueEr
     other = next(g for g in groups if g is not late and g.ranges.meets(late.ranges))
     a, b = other.members[0], late.members[0]
     return KernelValueError(
-        f"tiles '{a.name_hint}' and '{b.name_hint}', bound to allocation '{base.name_hint}', live at the same time",
+        f"tiles '{a.name_hint}' and '{b.name_hint}' are bound to the same slot of allocation '{base.name_hint}' and "
+        "live at the same time",
         b.span,
         "bind them to different allocations, or to different slots of one",
         f"'{a.name_hint}' is at {a.span}",

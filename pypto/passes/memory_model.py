@@ -195,9 +195,10 @@ def steps_of(tile: TileType, target: Target) -> Steps | None:
 
 
 def _to_bytes(elements: Expr, dtype: DataType, made: Call) -> Expr:
-    if dtype.bits != 4:
-        return index_mul(elements, offset_const(dtype.get_byte()))
     known = getattr(elements, "value", None)
+    if dtype.bits != 4:
+        size = dtype.get_byte()
+        return index_mul(elements, offset_const(size)) if known is None else offset_const(known * size)
     if known is None or known % 2:
         raise KernelValueError(
             "Packed 4-bit slice origins must be byte-aligned: two elements share a byte",

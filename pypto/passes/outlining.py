@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ..ir.enums import ParamDirection
-from ..ir.expr import Call, Expr, GlobalVar, Submit, Var
+from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ..ir.node import IRNode
 from ..ir.program import Function, Program
 from ..ir.stmt import (
@@ -20,9 +20,10 @@ from ..ir.stmt import (
     YieldStmt,
     flatten_to_stmts,
 )
-from ..ir.types import TensorType
+from ..ir.types import TensorType, TupleType
 from ..ir.visitor import Rewriter, Visitor, walk
 from ..ops.registry import ArgEffect, arg_effect
+from .return_lineage import returned_params
 
 BOOKKEEPING = ("dump_vars", "arg_direction_overrides_vars")
 """Attributes that name tensors without touching them."""
@@ -101,6 +102,9 @@ class Buffers(_Walk):
         self.read: set[Var] = set()
         self.written: set[Var] = set()
         self._program = program
+        self._results: dict[Var, Call | Submit] = {}
+        """Calls with several results, by the variable that holds them."""
+        self._returned: dict[str, list[int | None]] = {}
         self.visit(body)
 
     def direction(self, var: Var) -> ParamDirection:
@@ -129,6 +133,12 @@ class Buffers(_Walk):
                 self.views[op.var] = self.views[value]
             return
         self.visit(value)
+        if isinstance(value, (Call, Submit)) and isinstance(value.type, TupleType):
+            self._results[op.var] = value
+            return
+        if isinstance(value, TupleGetItemExpr):
+            self._bind_member(op.var, value)
+            return
         index = self._result_arg(value)
         if index is not None:
             arg = value.args[index]  # pyright: ignore[reportAttributeAccessIssue]
@@ -146,8 +156,24 @@ class Buffers(_Walk):
     def _result_arg(self, value: Expr) -> int | None:
         """Index of the argument that a call's one result is."""
         if isinstance(value, Call) and isinstance(value.op, GlobalVar):
-            return returned_param(self._program.get_function(value.op.name), 0)
+            return self._returned_param(value, 0)
         return written_arg(value)
+
+    def _bind_member(self, var: Var, member: TupleGetItemExpr) -> None:
+        call = self._results.get(member.tuple) if isinstance(member.tuple, Var) else None
+        index = self._returned_param(call, member.index) if call is not None else None
+        root = self._root(call.args[index]) if call is not None and index is not None else None
+        if root is not None:
+            self.root[var] = root
+
+    def _returned_param(self, call: Call | Submit, index: int) -> int | None:
+        """Position of the argument that result ``index`` of a called function is."""
+        name = call.op.name
+        if name not in self._returned:
+            callee = self._program.get_function(name)
+            self._returned[name] = returned_params(callee) if callee is not None else []
+        found = self._returned[name]
+        return found[index] if index < len(found) else None
 
     def visit_call(self, op: Call) -> None:
         if isinstance(op.op, GlobalVar):
@@ -264,14 +290,3 @@ def yielded(body: Stmt | None) -> list[Expr]:
             return []
         stmts = flatten_to_stmts(inner)
     return []
-
-
-def returned_param(function: Function | None, index: int) -> int | None:
-    """Position of the parameter that ``function`` returns as its result ``index``, when it returns one as it is."""
-    if function is None:
-        return None
-    stmts = flatten_to_stmts(function.body)
-    if not stmts or not isinstance(stmts[-1], ReturnStmt) or index >= len(stmts[-1].value):
-        return None
-    value = stmts[-1].value[index]
-    return next((i for i, p in enumerate(function.params) if p is value), None)

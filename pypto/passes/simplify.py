@@ -48,6 +48,7 @@ from ..ir.types import ScalarType, TensorType, Type
 from ..ir.visitor import Rewriter, Visitor, canonical_type, splice
 from ..ops.registry import rebind
 from .base import Pass, function_pass
+from .hoisting import scope_fields
 
 
 def simplify() -> Pass:
@@ -231,14 +232,7 @@ class _Simplifier(Rewriter):
             a.bind_bound(var, a.const_int_bound(value), a.modular_set(value))
 
     def visit_scope_stmt(self, op: ScopeStmt) -> Stmt:
-        changes: dict[str, Any] = {"body": self._body(op.body, 0)}
-        for field in type(op).fields:
-            value = getattr(op, field.name)
-            if field.name != "body" and isinstance(value, Expr):
-                changes[field.name] = self.rewrite(value)
-        if op.attrs:
-            changes["attrs"] = self.rewrite_mapping(op.attrs)
-        return op.replace(**changes)
+        return op.replace(**scope_fields(self, op), body=self._body(op.body, 0))
 
     def visit_if_stmt(self, op: IfStmt) -> Any:
         condition = self.rewrite(op.condition)

@@ -13,6 +13,7 @@ from ..ir.scalar import scalar_const
 from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt, seq
 from ..ir.visitor import Rewriter, splice
 from .base import P, Pass, function_pass
+from .rebinding import rebind
 
 LIMIT = 1024
 """Most iterations a loop is unrolled to."""
@@ -24,7 +25,8 @@ def unroll_loops() -> Pass:
 
 
 def _unroll(function: Function) -> Function:
-    return _Unroller().rewrite(function)
+    made = _Unroller().rewrite(function)
+    return function if made is function else rebind(made)
 
 
 class _Unroller(Rewriter):

@@ -64,7 +64,7 @@ def test_calls_sort_their_arguments_by_what_they_are():
     with pytest.raises(TypeError, match="needs an Op"):
         ir.Call("a.b", [x])
     with pytest.raises(TypeError, match="arg_directions"):
-        ir.Call(ir.Op("a"), [x], {}, {"arg_directions": []} | {"arg_directions": [ir.ArgDirection.Input] * 2})
+        ir.Call(ir.Op("a"), [x], {}, {"arg_directions": [ir.ArgDirection.Input] * 2})
     with pytest.raises(ValueError, match="core_num"):
         ir.Submit(ir.GlobalVar("f"), [], [], sync_start=True)
 
@@ -145,6 +145,5 @@ def test_visitors_dispatch_by_class_and_rewriters_share():
         def visit_eval_stmt(self, op):
             return None
 
-    made = Drop().rewrite(body)
-    assert len(made.stmts) == 1 and made[0] is body[0]
+    assert Drop().rewrite(body) is body[0], "one statement left stands for itself"
     assert sum(isinstance(n, ir.ConstInt) for n in walk(body)) == 2

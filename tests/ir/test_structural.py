@@ -47,7 +47,13 @@ def test_constants_compare_by_value_and_dtype():
 
 @pytest.mark.parametrize(
     "a, b, equal",
-    [(1.0, 1.0, True), (math.nan, math.nan, True), (0.0, -0.0, False), (math.inf, -math.inf, False), (math.nan, 1.0, False)],
+    [
+        (1.0, 1.0, True),
+        (math.nan, math.nan, True),
+        (0.0, -0.0, False),
+        (math.inf, -math.inf, False),
+        (math.nan, 1.0, False),
+    ],
 )
 def test_floats_compare_by_what_they_are(a, b, equal):
     assert same(ir.ConstFloat(a, FP), ir.ConstFloat(b, FP)) is equal
@@ -211,7 +217,11 @@ def test_a_report_names_the_place_and_shows_both_sides():
         (ir.ScalarType(INT), ir.ScalarType(FP), "ScalarType dtype mismatch (int64 != fp32)"),
         (ir.SeqStmts([]), ir.SeqStmts([ir.BreakStmt()]), "Vector size mismatch (0 items != 1 items)"),
         (ir.TensorType([4], FP), ir.TensorType([4, 4], FP), "TensorType shape rank mismatch (1 != 2)"),
-        (ir.TileType([4], FP), ir.TileType([4], FP, memory_space=ir.MemorySpace.Vec), "mismatch (None != MemorySpace.Vec)"),
+        (
+            ir.TileType([4], FP),
+            ir.TileType([4], FP, memory_space=ir.MemorySpace.Vec),
+            "mismatch (None != MemorySpace.Vec)",
+        ),
         (ir.Call(ir.Op("o"), [], {"a": 1}), ir.Call(ir.Op("o"), [], {"b": 1}), "Keys mismatch (['a'] != ['b'])"),
     ],
 )

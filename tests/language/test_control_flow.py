@@ -17,7 +17,7 @@ def body(node: ir.Function | ir.Stmt | None) -> list[ir.Stmt]:
 def test_counted_loop_with_carried_values():
     @pl.function
     def f(x: pl.Tensor[[64], pl.FP32], n: pl.Scalar[pl.INDEX]):
-        for i, (a, b) in pl.range(1, n, 2, init_values=(x, x)):
+        for _i, (a, b) in pl.range(1, n, 2, init_values=(x, x)):
             c = pl.add(a, b)
             left, right = pl.yield_(c, a)
         return right
@@ -43,7 +43,9 @@ def test_counted_loop_with_carried_values():
     ],
 )
 def test_loop_kinds(loop: str, kind: ir.ForKind, attrs: dict[str, int]):
-    f = pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[8], pl.FP32]):\n    for i in {loop}:\n        x = pl.exp(x)\n    return x")
+    f = pl.parse(
+        f"@pl.function\ndef f(x: pl.Tensor[[8], pl.FP32]):\n    for i in {loop}:\n        x = pl.exp(x)\n    return x"
+    )
     first = body(f)[0]
     assert (first.kind, first.attrs) == (kind, attrs)
 
@@ -52,7 +54,7 @@ def test_assigning_in_a_loop_keeps_the_variable_of_the_body_around():
     @pl.function
     def f(x: pl.Tensor[[64], pl.FP32]):
         y = x
-        for i in pl.range(3):
+        for _i in pl.range(3):
             y = pl.exp(y)
             y = pl.mul(y, 2.0)
         y = pl.add(y, x)
@@ -163,7 +165,7 @@ def test_a_branch_that_leaves_the_loop_does_not_count():
 def test_names_first_bound_in_a_counted_loop_can_be_read_after_it():
     @pl.function
     def f(x: pl.Tensor[[64], pl.FP32]):
-        for i in pl.range(3):
+        for _i in pl.range(3):
             y = pl.exp(x)
         return y
 
@@ -200,7 +202,12 @@ def test_names_that_may_be_unbound():
     undefined("    if n > 0:\n        y = x\n    return y", "only one branch of the if binds it", 5, 12)
     undefined("    while n > 0:\n        y = x\n    return y", "bound only inside the loop", 5, 12)
     undefined("    for i in pl.range(0):\n        y = x\n    return y", "bound only inside the loop", 5, 12)
-    undefined("    for i in pl.range(4):\n        y = x\n        if n > i:\n            break\n    return y", "inside the loop", 7, 12)
+    undefined(
+        "    for i in pl.range(4):\n        y = x\n        if n > i:\n            break\n    return y",
+        "inside the loop",
+        7,
+        12,
+    )
     undefined("    for i in pl.range(4):\n        y = x\n    return i", "variable of the loop", 5, 12)
     undefined(
         "    for i, (a,) in pl.range(4, init_values=(x,)):\n        t = a\n        b = pl.yield_(t)\n    return t",
@@ -209,7 +216,10 @@ def test_names_that_may_be_unbound():
         12,
     )
     undefined(
-        "    if n > 0:\n        t = x\n        y = pl.yield_(t)\n    else:\n        y = pl.yield_(x)\n    return t", "not yielded", 8, 12
+        "    if n > 0:\n        t = x\n        y = pl.yield_(t)\n    else:\n        y = pl.yield_(x)\n    return t",
+        "not yielded",
+        8,
+        12,
     )
     undefined("    if n > 0:\n        y = x\n    else:\n        y = n\n    return y", "different types", 7, 12)
 
@@ -231,8 +241,16 @@ def test_names_that_may_be_unbound():
         ("for i in pl.pipeline(3, stage=0):\n        pass", ParserSyntaxError, "stage must be >= 1"),
         ("for i in pl.range(3):\n        y = pl.yield_(x)", ParserSyntaxError, "nothing to carry"),
         ("for i, (a,) in pl.range(3, init_values=(x,)):\n        pl.yield_(a)", ParserSyntaxError, "assignment-form"),
-        ("for i, (a,) in pl.range(3, init_values=(x,)):\n        b = pl.yield_(n)", ParserTypeError, "changes its type"),
-        ("for i, (a,) in pl.range(3, init_values=(x,)):\n        b = pl.yield_(a)\n        c = a", ParserSyntaxError, "never reached"),
+        (
+            "for i, (a,) in pl.range(3, init_values=(x,)):\n        b = pl.yield_(n)",
+            ParserTypeError,
+            "changes its type",
+        ),
+        (
+            "for i, (a,) in pl.range(3, init_values=(x,)):\n        b = pl.yield_(a)\n        c = a",
+            ParserSyntaxError,
+            "never reached",
+        ),
         ("for i in pl.parallel(3):\n        break", InvalidOperationError, "not allowed in a parallel loop"),
         ("for i in pl.unroll(3):\n        continue", InvalidOperationError, "not allowed in a unrolled loop"),
         ("for (a,) in pl.while_(init_values=(n,)):\n        b = pl.yield_(a)", ParserSyntaxError, r"must be pl\.cond"),
@@ -240,8 +258,16 @@ def test_names_that_may_be_unbound():
         ("if n:\n        y = x", ParserTypeError, "if condition must be a Bool-typed scalar"),
         ("while x:\n        y = x", ParserTypeError, "while condition must be a Bool-typed scalar"),
         ("if n > 0:\n        y = pl.yield_(x)", ParserSyntaxError, "only one branch yields: there is no else"),
-        ("if n > 0:\n        y = pl.yield_(x)\n    else:\n        z = pl.yield_(x)", ParserSyntaxError, "different names"),
-        ("if n > 0:\n        y = pl.yield_(x)\n    else:\n        y = pl.yield_(n)", ParserTypeError, "different types"),
+        (
+            "if n > 0:\n        y = pl.yield_(x)\n    else:\n        z = pl.yield_(x)",
+            ParserSyntaxError,
+            "different names",
+        ),
+        (
+            "if n > 0:\n        y = pl.yield_(x)\n    else:\n        y = pl.yield_(n)",
+            ParserTypeError,
+            "different types",
+        ),
         ("y = pl.yield_(x)", ParserSyntaxError, "last statement of a loop body or branch"),
         ("pl.cond(n > 0)", ParserSyntaxError, r"first statement of a pl\.while_"),
         ("y = x\n    y = n", ParserTypeError, "Cannot reassign 'y'"),

@@ -59,7 +59,7 @@ def test_names_around_the_function_and_string_annotations():
 
 
 def test_a_captured_variable_hides_a_global_one_and_a_local_one_hides_both():
-    ROWS = 8  # noqa: F841 - the kernel reads it
+    ROWS = 8
 
     @pl.function
     def outer(x: pl.Tensor[[64, 64], pl.FP32]):

@@ -54,8 +54,15 @@ def test_dimensions_of_the_callee_become_those_of_the_arguments():
 
 
 def test_arguments_are_checked():
-    header = "@pl.program\nclass P:\n    @pl.function\n    def f(self, x: pl.Tensor[[8, N], pl.FP32], n: pl.Scalar[pl.INT32]):\n"
-    header = "N = pl.dynamic('N')\n" + header + "        return x\n    @pl.function\n    def main(self, x: pl.Tensor[[8, 4], pl.FP32]):\n"
+    header = """N = pl.dynamic('N')
+@pl.program
+class P:
+    @pl.function
+    def f(self, x: pl.Tensor[[8, N], pl.FP32], n: pl.Scalar[pl.INT32]):
+        return x
+    @pl.function
+    def main(self, x: pl.Tensor[[8, 4], pl.FP32]):
+"""
 
     def error(body: str, kind: type[Exception], message: str) -> None:
         with pytest.raises(kind, match=message):
@@ -158,7 +165,7 @@ def test_inline_functions_do_not_recurse():
 
         @pl.inline
         def again(x: pl.Tensor[[64], pl.FP32]):
-            return again(x)  # noqa: F821
+            return again(x)
 
         @pl.function
         def f(x: pl.Tensor[[64], pl.FP32]):

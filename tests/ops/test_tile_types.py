@@ -81,8 +81,9 @@ def test_loads_that_leave_the_tensor_are_refused():
     refused("compile-time constant", T.load, tensor(64, 64), [0, 0], [index(), 64])
     refused("one offset a dimension", T.load, tensor(64, 64), [0], [16, 16])
     refused("same rank as the window", T.load, tensor(64, 64), [0, 0], [16, 16], [16])
-    refused("cannot load into Left.*\n  hint: .*pl.move", T.load, tensor(64, 64), [0, 0], [16, 16], target_memory=M.Left)
-    refused("requires target_memory=pl.Mem.Mat", T.load, tensor(64, 64, layout=TensorLayout.MX_A_ZZ), [0, 0], [16, 16])
+    window = ([0, 0], [16, 16])
+    refused("cannot load into Left.*\n  hint: .*pl.move", T.load, tensor(64, 64), *window, target_memory=M.Left)
+    refused("requires explicit target_memory=MemorySpace.Mat", T.load, tensor(64, 64, layout=TensorLayout.MX_A_ZZ), *window)
 
 
 def test_a_window_of_another_rank_is_taken_as_stated():
@@ -124,7 +125,7 @@ def test_create_in_l1_may_state_a_layout():
     assert layout(T.create([16, 128], D.BF16, M.Mat, transpose=True)) == (ROW, COL, 512)
     assert layout(T.create([16, 128], D.BF16, M.Mat, flat_layout=True)) == (ROW, FLAT, 512)
     refused("transpose in pl.Mem.Mat only", T.create, [16, 16], D.FP32, M.Vec, transpose=True)
-    refused("cannot allocate in LeftScale", T.create, [16, 16], D.FP8E8M0, M.LeftScale)
+    refused("does not support target_memory=LeftScale", T.create, [16, 16], D.FP8E8M0, M.LeftScale)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_two_operands_are_valid_where_both_are(name):
 
 
 def test_operands_of_another_shape_or_dtype_are_refused_with_a_way_out():
-    text = refused(r"same physical shape for lhs and rhs, got \[16, 16\] and \[32, 16\]", T.add, tile(16, 16), tile(32, 16))
+    text = refused(r"same physical shape .* got \[16, 16\] and \[32, 16\]", T.add, tile(16, 16), tile(32, 16))
     assert "row_expand_" in text
     refused(r"\[M, 16\].*\[N, 16\]", T.add, tile(index("M"), 16), tile(index("N"), 16))
     refused("same dtype.*\n  hint: cast one: pl.cast.rhs, pl.FP32.", T.mul, tile(8, 8), tile(8, 8, dtype=D.FP16))
@@ -257,7 +258,7 @@ def test_what_cannot_be_reduced_is_refused():
     assert "pl.create_tile([8, 512], dtype=pl.FP32)" in text
     refused("exactly match the input shape", T.row_argmax, tile(8, 512), tile(8, 640))
     refused("tmp_tile dtype to match input dtype", T.row_max, tile(8, 8), tile(8, 8, dtype=D.FP16))
-    refused("valid_shape rank of 2", T.col_sum, tile(8, 32, valid=[4]))
+    refused(r"valid_shape rank \(1\) must match the rank \(2\)", T.col_sum, tile(8, 32, valid=[4]))
     refused("INT16, INT32, FP16, FP32", T.row_min, tile(8, 8, dtype=D.BF16), tile(8, 8, dtype=D.BF16))
     refused("ND input layout", T.row_min, tile(8, 32, blayout=COL), tile(8, 32))
 
@@ -296,7 +297,8 @@ def test_an_accumulator_with_runtime_rows_is_packed():
     assert made.type.tile_view.compact is CompactMode.normal
     assert T.matmul_acc(made, left, tile(128, 32, dtype=D.FP16)).type == made.type
     plain = tile(64, 32, valid=[rows, 32], space=M.Acc)
-    assert T.matmul_acc(plain, left, tile(128, 32, dtype=D.FP16)).type.get_effective_tile_view().compact is CompactMode.null
+    kept = T.matmul_acc(plain, left, tile(128, 32, dtype=D.FP16)).type
+    assert kept.get_effective_tile_view().compact is CompactMode.null
 
 
 def test_operands_that_do_not_multiply_are_refused():
@@ -308,7 +310,8 @@ def test_operands_that_do_not_multiply_are_refused():
     refused("acc valid N", T.matmul_acc, tile(16, 16, valid=[16, 8]), tile(16, 16), tile(16, 16))
     refused("accumulator dtype fp32", T.matmul_acc, tile(16, 16, dtype=D.FP16), tile(16, 16), tile(16, 16))
     refused("init_cond to be a BOOL", T.matmul_acc, tile(16, 16), tile(16, 16), tile(16, 16), init_cond=index())
-    refused("bias valid N to cover output valid N=16", T.matmul_bias, tile(16, 16), tile(16, 16), tile(1, 16, valid=[1, 8]))
+    short = tile(1, 16, valid=[1, 8])
+    refused("bias valid N to cover output valid N=16", T.matmul_bias, tile(16, 16), tile(16, 16), short)
 
 
 def test_a_vector_product_has_one_valid_row_of_sixteen():
@@ -329,7 +332,8 @@ def test_batches_broadcast():
 def test_a_slice_sees_what_its_source_holds():
     assert valid(T.slice(tile(64, 64, valid=[40, 50]), [32, 32], [24, 32])) == [16, 18]
     assert valid(T.slice(tile(64, 64, valid=[20, 64]), [32, 32], [0, 0], [32, 32])) == [20, 32]
-    assert T.slice(tile(64, 64, valid=[40, 64], pad=PadValue.zero), [32, 64], [0, 0]).type.tile_view.pad is PadValue.zero
+    padded = tile(64, 64, valid=[40, 64], pad=PadValue.zero)
+    assert T.slice(padded, [32, 64], [0, 0]).type.tile_view.pad is PadValue.zero
     assert isinstance(T.slice(tile(64, 64, valid=[40, 64]), [16, 64], [index(), 0]).type.valid_shape[0], Min)
 
 
@@ -442,13 +446,14 @@ def test_gathers():
     assert shape(T.mgather(tensor(64, 32), tile(1, 16, dtype=D.INT32))) == [16, 32]
     refused("16-bit src only", T.gather, tile(1, 8), tile(1, 8, dtype=D.INT16), tile(1, 8))
     refused("divisible by 2", T.gather_mask, tile(2, 33), 1)
-    refused("rows must be a multiple of 16", T.mgather, tensor(64, 32), tensor(1, 15, dtype=D.INT32), target_memory=M.Mat)
+    fifteen = tensor(1, 15, dtype=D.INT32)
+    refused("rows must be a multiple of 16", T.mgather, tensor(64, 32), fifteen, target_memory=M.Mat)
 
 
 def test_scatters_return_their_target():
-    target = tile(16, 32)
+    target = tile(16, 32, space=M.Vec)
     assert T.scatter(target, tile(4, 32), tile(4, 32, dtype=D.INT32)).type is target.type
-    assert T.scatter_mask(tile(4, 16), tile(4, 8), 1).type == tile(4, 16).type
+    assert shape(T.scatter_mask(tile(4, 16), tile(4, 8), 1)) == [4, 16]
     refused("requires indexes dtype int16", T.scatter, tile(16, 32, dtype=D.FP16), tile(4, 32, dtype=D.FP16),
             tile(4, 32, dtype=D.INT32))  # fmt: skip
     refused("mask_pattern=1", T.scatter_mask, tile(4, 24), tile(4, 8), 1)

@@ -9,7 +9,7 @@ import pypto.language as pl
 from pypto import ir, passes
 from pypto.backend import get_target
 from pypto.dtypes import DataType
-from pypto.errors import CapacityError
+from pypto.errors import CapacityError, KernelValueError
 from pypto.ops import registry
 
 Vec = pl.Mem.Vec
@@ -101,6 +101,25 @@ def test_views_keep_their_distance():
     ir.assert_structural_equal(pl.parse(ir.python_print(after)), after)
 
 
+def test_slots_keep_their_distance_even_when_chosen_at_run_time():
+    index = ir.Var("i", ir.ScalarType(DataType.INDEX))
+    base, a = ir.Var("pair", ir.PtrType()), ir.Var("a", ir.TensorType([64, 64], DataType.FP32))
+    load = registry.call("tile.load", a, [0, 0], [64, 64], target_memory=Vec)
+    stmts, tiles = [], []
+    for name, slot in (("plain", None), ("fixed", 1), ("chosen", index)):
+        memref = None if slot is None else ir.MemRef(base, 0, 0, is_pinned=True, slot_count=2, slot_index=slot)
+        tiles.append(ir.Var(name, ir.TileType([64, 64], DataType.FP32, memref, None, Vec)))
+        stmts.append(ir.AssignStmt(tiles[-1], load))
+    body = ir.seq([*stmts, ir.EvalStmt(ir.Call(ir.Op("tile.any"), tiles)), ir.ReturnStmt([])])
+    after = run(ir.Program([ir.Function("f", [a, index], [], body, type=ir.FunctionType.InCore)]))
+    offset = variables(after)["chosen"].type.memref.byte_offset
+    assert (addresses(after)["plain"], addresses(after)["fixed"]) == (0, 16384 + 16384)
+    assert isinstance(offset, ir.Add)
+    assert (offset.left.left, offset.left.right.value, offset.right.value) == (index, 16384, 16384)
+    with passes.PassContext([]):
+        assert passes.allocate_memory_addr()(after) is after
+
+
 def test_a_function_without_tiles_is_left_alone():
     program = ir.Program([ir.Function("f", [], [], ir.ReturnStmt([]), type=ir.FunctionType.InCore)])
     assert run(program) is program
@@ -176,3 +195,74 @@ def test_the_verifier_looks_at_the_addresses(offsets, reason):
     props = passes.IRPropertySet([passes.IRProperty.AllocatedMemoryAddr])
     found = passes.PropertyVerifierRegistry.verify(props, broken(*offsets))
     assert [reason in d.message for d in found] == ([] if reason is None else [True])
+
+
+def reserving(*buffers, name="kernel", kind=ir.FunctionType.AIV, tile=([64, 64], DataType.FP32, Vec)):
+    """A kernel that reserves (name, size, base) buffers and loads one tile."""
+    stmts = []
+    for i, (label, size, base) in enumerate(buffers):
+        span = ir.Span("kernel.py", i + 1, 1)
+        call = registry.call("system.reserve_buffer", label, size, base, span=span)
+        stmts.append(ir.AssignStmt(ir.Var(f"b{i}", call.type), call))
+    shape, dtype, space = tile
+    load = registry.call("tile.load", ir.Var("a", ir.TensorType(shape, dtype)), [0, 0], shape, target_memory=space)
+    var = ir.Var("t", load.type)
+    stmts += [ir.AssignStmt(var, load), ir.EvalStmt(ir.Call(ir.Op("tile.any"), [var])), ir.ReturnStmt([])]
+    return ir.Program([ir.Function(name, [], [], ir.seq(stmts), type=kind)])
+
+
+def reserved_at(program):
+    body = next(iter(program.functions.values())).body
+    calls = [s.value for s in body.stmts if isinstance(s, ir.AssignStmt) and s.value.op.name == "system.reserve_buffer"]
+    return [c.kwargs["base"] for c in calls]
+
+
+@pytest.mark.parametrize(
+    ("buffers", "at", "tile"),
+    [
+        ([("a", 4096, -1)], [0], 4096),
+        ([("a", 4096, 8192)], [8192], 12288),
+        ([("a", 100, -1), ("b", 64, -1)], [0, 128], 256),
+        ([("a", 64, 1024), ("b", 64, 0), ("c", 64, -1)], [1024, 0, 1152], 1280),
+    ],
+)
+def test_reserved_buffers_come_before_tiles(buffers, at, tile):
+    after = run(reserving(*buffers))
+    assert reserved_at(after) == at
+    assert addresses(after)["t"] == tile
+    with passes.PassContext([]):
+        assert passes.allocate_memory_addr()(after) is after
+
+
+def test_a_cube_kernel_reserves_in_mat():
+    cube = {"kind": ir.FunctionType.AIC, "tile": ([64, 64], DataType.BF16, pl.Mem.Mat)}
+    assert addresses(run(reserving(("a", 4096, -1), **cube)))["t"] == 4096
+    vector = {"kind": ir.FunctionType.AIV, "tile": ([64, 64], DataType.BF16, pl.Mem.Mat)}
+    assert addresses(run(reserving(("a", 4096, -1), **vector)))["t"] == 0
+
+
+def test_reserved_buffers_must_not_overlap():
+    with pytest.raises(KernelValueError, match="overlapping reserve_buffer ranges: 'b' at 2048..3072") as caught:
+        run(reserving(("a", 4096, -1), ("b", 1024, 2048)))
+    assert "kernel.py:2" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("label", "ring"),
+    [("kernel_v2c_slot_buffer", True), ("mine", False), ("scratch_v2c_slot_buffer", False)],
+)
+def test_a_full_memory_names_what_is_reserved_in_it(label, ring):
+    cube = {"name": "kernel_aic", "kind": ir.FunctionType.AIC, "tile": ([64, 64], DataType.BF16, pl.Mem.Mat)}
+    with pytest.raises(CapacityError) as caught:
+        run(reserving((label, 524288, -1), **cube))
+    message = str(caught.value)
+    assert "Mat buffer usage (532480 bytes) exceeds platform limit (524288 bytes)" in message
+    assert "The first 524288 bytes of that space are reserved by system.reserve_buffer" in message
+    assert ("pl.cross_core_slot(slot_num=N)" in message) is ring
+
+
+def test_a_full_memory_does_not_blame_another_one_s_buffers():
+    vector = {"name": "kernel_aic", "kind": ir.FunctionType.AIC, "tile": ([64, 752], DataType.FP32, Vec)}
+    with pytest.raises(CapacityError) as caught:
+        run(reserving(("kernel_v2c_slot_buffer", 4096, -1), **vector))
+    assert "reserved by" not in str(caught.value)

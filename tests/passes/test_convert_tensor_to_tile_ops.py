@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from textwrap import dedent, indent
 
-import pypto.language as pl
 import pytest
+
+import pypto.language as pl
 from pypto import ir, passes
 from pypto.errors import InternalError
 from pypto.ir.structural import assert_structural_equal
@@ -178,7 +179,8 @@ def test_a_window_read_by_both_cores_is_loaded_for_each() -> None:
     made = convert(
         program(
             kernel(
-                "x: pl.Tensor[[64, 64], pl.FP16], w: pl.Tensor[[16, 16], pl.FP16], s: pl.Out[pl.Tensor[[16, 16], pl.FP16]]",
+                "x: pl.Tensor[[64, 64], pl.FP16], w: pl.Tensor[[16, 16], pl.FP16], "
+                "s: pl.Out[pl.Tensor[[16, 16], pl.FP16]]",
                 """
                 t = pl.slice(x, [16, 16], [16, 0])
                 s = pl.assemble(s, pl.exp(t), [0, 0])
@@ -327,7 +329,8 @@ def test_written_parameters_are_declared_so_up_to_the_caller() -> None:
         program(
             kernel(
                 f"dst: {VEC64}, both: {VEC64}",
-                "dst = pl.assemble(dst, pl.exp(both), [0])\npl.assemble(both, pl.full([64], dtype=pl.FP32, value=1.0), [0])\n"
+                "dst = pl.assemble(dst, pl.exp(both), [0])\n"
+                "pl.assemble(both, pl.full([64], dtype=pl.FP32, value=1.0), [0])\n"
                 "return dst",
                 VEC64,
             ),

@@ -97,7 +97,7 @@ def test_nested_loops_carry_what_they_reassign_in_name_order():
             total = pl.exp(x)
             part = pl.mul(x, x)
             for i in pl.range(4):
-                for j in pl.range(i):
+                for _j in pl.range(i):
                     part = pl.add(part, x)
                 total = pl.add(total, part)
             return total
@@ -109,7 +109,7 @@ def test_nested_loops_carry_what_they_reassign_in_name_order():
             t0 = pl.exp(x)
             p0 = pl.mul(x, x)
             for i, (p1, t1) in pl.range(4, init_values=(p0, t0)):
-                for j, (p2,) in pl.range(i, init_values=(p1,)):
+                for _j, (p2,) in pl.range(i, init_values=(p1,)):
                     p3 = pl.add(p2, x)
                     p4 = pl.yield_(p3)
                 t2 = pl.add(t1, p4)
@@ -155,8 +155,8 @@ def test_types_mention_the_versions_of_their_place():
             rows = pl.min(n, 8)
             a = pl.tensor.slice(x, [8, 32], [0, 0], valid_shape=[rows, 32])
             rows = pl.min(n, 4)
-            b = pl.tensor.slice(x, [8, 32], [8, 0], valid_shape=[rows, 32])
-            c = a
+            _b = pl.tensor.slice(x, [8, 32], [8, 0], valid_shape=[rows, 32])
+            _c = a
 
     after = run(Prog, passes.convert_to_ssa)
     a, b, c = (s.var for s in ir.flatten_to_stmts(after.get_function("main").body) if hasattr(s.value.type, "shape"))
@@ -168,7 +168,7 @@ def test_converted_programs_are_returned_as_they_are():
     class Prog:
         @pl.function
         def main(self, x: pl.Tensor[[32], pl.FP32]) -> pl.Tensor[[32], pl.FP32]:
-            for i in pl.range(4):
+            for _i in pl.range(4):
                 x = pl.add(x, 1.0)
             return x
 

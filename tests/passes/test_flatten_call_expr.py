@@ -45,7 +45,7 @@ def test_calls_in_conditions_and_ranges_go_before_the_statement():
         def main(self, x: pl.Tensor[[64], pl.FP32], out: pl.Out[pl.Tensor[[64], pl.FP32]]) -> pl.Tensor[[64], pl.FP32]:
             for i in pl.range(pl.tile.get_block_idx(), 8, pl.tile.get_block_num()):
                 if pl.tile.get_block_idx() + 1 < i:
-                    kept = pl.store(pl.exp(pl.load(x, [0], [64])), [0], out)
+                    _kept = pl.store(pl.exp(pl.load(x, [0], [64])), [0], out)
             return out
 
     @pl.program
@@ -59,7 +59,7 @@ def test_calls_in_conditions_and_ranges_go_before_the_statement():
                 if c + 1 < i:
                     d = pl.load(x, [0], [64])
                     e = pl.exp(d)
-                    kept = pl.store(e, [0], out)
+                    _kept = pl.store(e, [0], out)
             return out
 
     check(Before, Expected, passes.flatten_call_expr)
@@ -84,7 +84,7 @@ def test_a_program_without_nested_calls_is_returned_as_it_is():
     class Prog:
         @pl.function
         def main(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
-            for i in pl.range(4):
+            for _i in pl.range(4):
                 x = pl.exp(x)
             return x
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from textwrap import dedent, indent
 
-import pypto.language as pl
 import pytest
+
+import pypto.language as pl
 from pypto import ir, passes
 from pypto.ir.printer import python_print
 from pypto.ir.structural import assert_structural_equal
 from pypto.ir.visitor import walk
+
+BATCH = (
+    "a: pl.Tensor[[2, 16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], "
+    "out: pl.Out[pl.Tensor[[2, 16, 32], pl.FP32]]"
+)
 
 
 def program(params: str, lines: str) -> ir.Program:
@@ -43,7 +49,8 @@ def refused(params: str, lines: str) -> str:
 def test_leading_dimensions_run_together() -> None:
     made = flatten(
         "x: pl.Tensor[[2, 3, 8], pl.FP32], out: pl.Out[pl.Tensor[[2, 3, 8], pl.FP32]]",
-        "t = pl.load(x, [0, 0, 0], [2, 3, 8])\ny = pl.exp(pl.tile.add(t, t))\nout = pl.store(y, [0, 0, 0], out)\nreturn out",
+        "t = pl.load(x, [0, 0, 0], [2, 3, 8])\ny = pl.exp(pl.tile.add(t, t))\n"
+        "out = pl.store(y, [0, 0, 0], out)\nreturn out",
     )
     assert tile_shapes(made) == [[6, 8], [6, 8]]
     text = python_print(made)
@@ -132,7 +139,8 @@ def test_an_assemble_offset_becomes_row_and_column() -> None:
 def test_a_reshape_that_only_renames_rows_goes() -> None:
     made = flatten(
         "x: pl.Tensor[[4, 8], pl.FP32], out: pl.Out[pl.Tensor[[4, 2, 8], pl.FP32]]",
-        "t = pl.load(x, [0, 0], [4, 8])\nr = pl.tile.reshape(t, [4, 1, 8])\nout = pl.store(r, [0, 1, 0], out)\nreturn out",
+        "t = pl.load(x, [0, 0], [4, 8])\nr = pl.tile.reshape(t, [4, 1, 8])\n"
+        "out = pl.store(r, [0, 1, 0], out)\nreturn out",
     )
     assert tile_shapes(made) == [[4, 8]]
     assert "pl.tile.store(t__ssa_v0, [0, 1, 0], out__ssa_v0, [4, 1, 8])" in python_print(made)
@@ -177,7 +185,7 @@ def test_matrices_are_transposed_one_by_one() -> None:
 
 def test_a_batched_product_is_done_and_stored_matrix_by_matrix() -> None:
     made = flatten(
-        "a: pl.Tensor[[2, 16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], out: pl.Out[pl.Tensor[[2, 16, 32], pl.FP32]]",
+        BATCH,
         """
         ta = pl.load(a, [0, 0, 0], [2, 16, 64], target_memory=pl.Mem.Mat)
         tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
@@ -193,7 +201,8 @@ def test_a_batched_product_is_done_and_stored_matrix_by_matrix() -> None:
 
 def test_one_matrix_in_a_batch_is_an_ordinary_product() -> None:
     made = flatten(
-        "a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[1, 32, 64], pl.FP16], out: pl.Out[pl.Tensor[[1, 16, 32], pl.FP32]]",
+        "a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[1, 32, 64], pl.FP16], "
+        "out: pl.Out[pl.Tensor[[1, 16, 32], pl.FP32]]",
         """
         ta = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
         tb = pl.load(b, [0, 0, 0], [1, 32, 64], target_memory=pl.Mem.Mat)
@@ -233,7 +242,8 @@ def test_an_assemble_with_gaps() -> None:
 def test_a_transpose_of_batches() -> None:
     assert "only last-two-axes tile.transpose" in refused(
         "x: pl.Tensor[[2, 4, 8], pl.FP32], out: pl.Out[pl.Tensor[[4, 2, 8], pl.FP32]]",
-        "t = pl.load(x, [0, 0, 0], [2, 4, 8])\ny = pl.tile.transpose(t, 0, 1)\nout = pl.store(y, [0, 0, 0], out)\nreturn out",
+        "t = pl.load(x, [0, 0, 0], [2, 4, 8])\ny = pl.tile.transpose(t, 0, 1)\n"
+        "out = pl.store(y, [0, 0, 0], out)\nreturn out",
     )
 
 
@@ -258,7 +268,7 @@ def test_a_dynamic_tile() -> None:
 
 def test_several_products_used_as_one_value() -> None:
     message = refused(
-        "a: pl.Tensor[[2, 16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], out: pl.Out[pl.Tensor[[2, 16, 32], pl.FP32]]",
+        BATCH,
         """
         ta = pl.load(a, [0, 0, 0], [2, 16, 64], target_memory=pl.Mem.Mat)
         tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)

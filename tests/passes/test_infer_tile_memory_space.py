@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import dedent, indent
 
-import pypto.language as pl
 import pytest
+
+import pypto.language as pl
 from pypto import backend, ir, passes
 from pypto.backend import ASCEND910B, ASCEND950
 from pypto.ir.printer import python_print
@@ -222,7 +223,7 @@ def test_a_product_on_the_vector_core_of_the_910b() -> None:
 
 
 def test_a_vector_result_as_an_operand_on_the_910b() -> None:
-    lines = "ta = pl.exp(pl.load(a, [0, 0], [16, 64]))\ntb = pl.load(b, [0, 0], [64, 32])\nc = pl.matmul(ta, tb)\n" + STORE
+    lines = MULTIPLY.replace("pl.load(a, [0, 0], [16, 64])", "pl.exp(pl.load(a, [0, 0], [16, 64]))") + STORE
     message = refused(MATRICES, lines)
     assert "'ta' is in Vec and is needed in Left" in message and "target_memory=pl.Mem.Mat" in message
     assert moves(infer(MATRICES, lines, ASCEND950))[:2] == [(Mem.Vec, Mem.Mat), (Mem.Mat, Mem.Left)]
@@ -239,7 +240,7 @@ def test_nothing_moves_into_an_accumulator() -> None:
 
 
 def test_a_written_move_must_be_one_instruction() -> None:
-    lines = "t = pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.Vec)\nm = pl.move(t, target_memory=pl.Mem.Left)\nreturn x"
+    lines = "t = pl.load(x, [0, 0], [16, 16])\nm = pl.move(t, target_memory=pl.Mem.Left)\nreturn x"
     assert "move it in steps: Vec -> Mat -> Left" in refused("x: pl.Tensor[[16, 16], pl.FP16]", lines, ASCEND950)
     assert "'t' is in Vec and is needed in Left" in refused("x: pl.Tensor[[16, 16], pl.FP16]", lines)
 

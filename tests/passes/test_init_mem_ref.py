@@ -320,14 +320,14 @@ def test_a_runtime_slot_becomes_a_runtime_offset():
 @pytest.mark.parametrize(
     ("tiles", "reason"),
     [
-        (lambda b: {"a": (4, pinned(b), Vec), "m": (16, pinned(b), Mat)}, "holds a tile in Vec and 'm' in Mat"),
+        (lambda b: {"a": (4, pinned(b), Vec), "m": (16, pinned(b), Mat)}, "same memory space: 'ping' holds a tile in Vec and 'm' in Mat"),
         (lambda b: {"a": (4, pinned(b, slot_count=2, slot_index=2), Vec)}, "slot 2"),
         (
             lambda b: {
                 "a": (4, pinned(b, slot_count=2, slot_index=0), Vec),
                 "c": (4, pinned(b, slot_count=3, slot_index=0), Vec),
             },
-            "2 and with 3 slots",
+            "disagree on how many slots",
         ),
     ],
 )

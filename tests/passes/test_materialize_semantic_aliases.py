@@ -322,7 +322,7 @@ def test_tiles_bound_to_one_allocation_take_turns():
 
     found = bases(run(program(overlapping=False)))
     assert found["x"] == found["y"] == "ping" != found["z"]
-    with pytest.raises(KernelValueError, match="'x' and 'y', bound to allocation 'ping'") as caught:
+    with pytest.raises(KernelValueError, match="'x' and 'y' are bound to the same slot of allocation 'ping'") as caught:
         run(program(overlapping=True))
     assert "kernel.py:2" in str(caught.value)
     assert "kernel.py:1" in str(caught.value)

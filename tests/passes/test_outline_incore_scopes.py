@@ -156,7 +156,7 @@ def test_a_carried_tensor_that_changes_is_not_the_parameter():
         @pl.function
         def main(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
             with pl.at(level=pl.Level.CORE_GROUP):
-                for i, (acc,) in pl.range(3, init_values=(x,)):
+                for _i, (acc,) in pl.range(3, init_values=(x,)):
                     more = pl.add(acc, 1.0)
                     total = pl.yield_(more)
             return total
@@ -236,7 +236,7 @@ def test_reads_of_a_dynamic_extent_become_the_symbol():
         def main(self, x: pl.Tensor[[rows, 32], pl.FP32]) -> pl.Tensor[[rows, 32], pl.FP32]:
             n = pl.tensor.dim(x, 0)
             cols = pl.tensor.dim(x, 1)
-            y = pl.create_tensor([n, cols], dtype=pl.FP32)
+            _y = pl.create_tensor([n, cols], dtype=pl.FP32)
             with pl.at(level=pl.Level.CORE_GROUP):
                 z = pl.exp(x)
             return z

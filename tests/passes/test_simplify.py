@@ -21,7 +21,7 @@ def test_a_constant_reaches_extents_and_bounds_and_goes():
             rows: pl.Scalar[pl.INDEX] = 8
             twice: pl.Scalar[pl.INDEX] = rows * 2
             y = pl.create_tensor([twice, 32], dtype=pl.FP32)
-            for i in pl.range(0, twice, rows):
+            for _i in pl.range(0, twice, rows):
                 y = pl.add(y, 1.0)
             return y
 
@@ -30,7 +30,7 @@ def test_a_constant_reaches_extents_and_bounds_and_goes():
         @pl.function
         def main(self, x: pl.Tensor[[64, 32], pl.FP32]) -> pl.Tensor[[16, 32], pl.FP32]:
             y = pl.create_tensor([16, 32], dtype=pl.FP32)
-            for i in pl.range(0, 16, 8):
+            for _i in pl.range(0, 16, 8):
                 y = pl.add(y, 1.0)
             return y
 
@@ -58,7 +58,7 @@ def test_ranges_and_conditions_decide_branches():
         @pl.function
         def main(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
             y = pl.exp(x)
-            for i in pl.range(2, 10, 2):
+            for _i in pl.range(2, 10, 2):
                 y = pl.add(y, 2.0)
             return y
 
@@ -100,11 +100,11 @@ def test_loops_of_one_and_no_iteration_open():
                 else:
                     c = pl.yield_(a)
                 d = pl.yield_(c)
-            for j, (e,) in pl.range(5, 5, init_values=(d,)):
+            for _j, (e,) in pl.range(5, 5, init_values=(d,)):
                 f = pl.add(e, x)
                 g = pl.yield_(f)
-            for k in pl.parallel(1):
-                h = pl.sub(g, x)
+            for _k in pl.parallel(1):
+                _h = pl.sub(g, x)
             return g
 
     @pl.program
@@ -113,8 +113,8 @@ def test_loops_of_one_and_no_iteration_open():
         def main(self, x: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
             y = pl.exp(x)
             b = pl.mul(y, 2.0)
-            for k in pl.parallel(1):
-                h = pl.sub(b, x)
+            for _k in pl.parallel(1):
+                _h = pl.sub(b, x)
             return b
 
     check(Before, Expected, passes.simplify)
@@ -125,7 +125,7 @@ def test_a_loop_that_may_be_left_early_stays():
     class Prog:
         @pl.function
         def main(self, x: pl.Tensor[[64], pl.FP32], c: pl.Scalar[pl.BOOL]) -> pl.Tensor[[64], pl.FP32]:
-            for i in pl.range(1):
+            for _i in pl.range(1):
                 if c:
                     break
                 x = pl.exp(x)
@@ -177,7 +177,7 @@ def test_a_carried_index_may_be_negative():
         @pl.function
         def main(self, x: pl.Tensor[[64], pl.FP32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.FP32]:
             i: pl.Scalar[pl.INDEX] = 3
-            for k in pl.range(n):
+            for _k in pl.range(n):
                 i = i - 2
                 if i < 0:
                     x = pl.exp(x)
@@ -193,8 +193,8 @@ def test_dead_scalars_go_and_calls_stay():
         @pl.function
         def main(self, x: pl.Tensor[[64], pl.INT32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.INT32]:
             a = n + 1
-            b = a * a
-            c = pl.read(x, [n])
+            _b = a * a
+            _c = pl.read(x, [n])
             y = pl.add(x, x)
             return y
 
@@ -202,7 +202,7 @@ def test_dead_scalars_go_and_calls_stay():
     class Expected:
         @pl.function
         def main(self, x: pl.Tensor[[64], pl.INT32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.INT32]:
-            c = pl.read(x, [n])
+            _c = pl.read(x, [n])
             y = pl.add(x, x)
             return y
 
@@ -214,10 +214,10 @@ def test_results_of_branches_nobody_reads_go():
     class Prog:
         @pl.function
         def main(self, x: pl.Tensor[[64], pl.FP32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.FP32]:
-            k = n + 1
+            _k = n + 1
             y = pl.exp(x)
             if n < 8:
-                k = n + 2
+                _k = n + 2
                 y = pl.add(y, 1.0)
             return y
 

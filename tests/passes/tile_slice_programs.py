@@ -10,15 +10,14 @@ from pypto.backend import get_target
 from pypto.codegen import generate_pto
 from pypto.passes.pipeline import default_passes
 
-_HEADER = "import pypto.language as pl\n"
+_HEADER = "import pypto.language as pl\n\n"
 
 
 def program(params: str, lines: str, result: str = "pl.Tensor[[16, 64], pl.FP32]", type: str = "InCore") -> ir.Program:
     """A program of one function of ``lines``."""
-    header = _HEADER + ("import pypto.language.distributed as pld\n" if "pld." in params else "")
     returns = f" -> {result}" if result else ""
     text = (
-        f"{header}@pl.program\nclass Kernel:\n"
+        f"{_HEADER}@pl.program\nclass Kernel:\n"
         f"    @pl.function(type=pl.FunctionType.{type})\n    def kernel(self, {params}){returns}:\n"
     )
     made = pl.parse(text + indent(lines.strip("\n"), " " * 8) + "\n")

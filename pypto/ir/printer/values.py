@@ -94,7 +94,7 @@ class ValuePrinter:
         return ", ".join([self.expr(x) for x in items])
 
     def operand(self, e: Expr, least: int, typed: bool) -> str:
-        """``e`` as an operand that binds at least as tightly as ``least``; ``typed`` spells constants with their dtype."""
+        """``e`` as an operand that binds at least as tightly as ``least``; ``typed`` gives constants their dtype."""
         cls = e.__class__
         if cls in _CONSTS:
             if typed:
@@ -396,6 +396,10 @@ def _tile_type(p: ValuePrinter, t: T.TileType) -> str:
     return f"{p.pl}Tile[{', '.join(parts)}]"
 
 
+def _opaque_type(p: ValuePrinter, t: T.Type) -> str:
+    return p.pl + _OPAQUE_TYPES[t.__class__]
+
+
 _TYPES: Final[dict[type, Callable[[ValuePrinter, Any], str]]] = {
     T.ScalarType: lambda p, t: f"{p.pl}Scalar[{p.pl}{t.dtype.name}]",
     T.TensorType: _tensor_type,
@@ -404,5 +408,5 @@ _TYPES: Final[dict[type, Callable[[ValuePrinter, Any], str]]] = {
     T.ArrayType: lambda p, t: f"{p.pl}Array[{p.dim(t.extent)}, {p.pl}{t.dtype.name}]",
     T.TupleType: lambda p, t: f"{p.pl}Tuple[{', '.join([p.type(x) for x in t.types])}]",
     T.PipeType: lambda p, t: f"{p.pl}PipeType.{t.pipe_kind.name}",
-    **{cls: (lambda name: lambda p, t: p.pl + name)(name) for cls, name in _OPAQUE_TYPES.items()},
+    **dict.fromkeys(_OPAQUE_TYPES, _opaque_type),
 }

@@ -31,7 +31,7 @@ from ..dynamic import DynVar
 from .expr_evaluator import MISSING, ExprEvaluator
 from .scope_manager import ScopeManager
 from .source import SourceFile
-from .span_tracker import SourceMap, SpanTracker
+from .span_tracker import SpanTracker
 
 if TYPE_CHECKING:
     from .program_parser import ProgramContext
@@ -90,10 +90,9 @@ class ParserBase:
         strict_ssa: bool = False,
         auto_scope: bool = True,
         program: ProgramContext | None = None,
-        source_map: SourceMap | None = None,
     ) -> None:
         self.source = source
-        self.spans = SpanTracker(source.filename, source.lines, source_map=source_map)
+        self.spans = SpanTracker(source.filename, source.lines, source_map=source.source_map)
         self.evaluator = ExprEvaluator(closure, self.spans)
         self.scopes = ScopeManager(strict_ssa)
         self.strict_ssa = strict_ssa

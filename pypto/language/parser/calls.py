@@ -100,7 +100,7 @@ class CallsMixin(ParserBase):
             if isinstance(value, str) and isinstance(arg, ast.Name):
                 self.as_expr(value, arg)
             self._check_operand(value, arg)
-        return self._build(op, args, kwargs, node, self._label(node.func))
+        return self._build(op, args, kwargs, node, node.func)
 
     def _noted(self, op: Any, attrs: ast.keyword, node: ast.Call) -> Any:
         """A call with ``attrs={..}``, what passes noted on it, as it is printed."""
@@ -112,13 +112,15 @@ class CallsMixin(ParserBase):
         if callable(value) and not isinstance(value, (type, Expr)):
             self.as_expr(value, node)
 
-    def _build(self, op: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST, label: str) -> Any:
+    def _build(self, op: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST, label: str | ast.expr) -> Any:
+        """``op`` applied; ``label`` names it in errors, as text or as the expression that called it."""
         try:
             return op.build(args, kwargs, self.span(node))
         except ParserError:
             raise
         except OP_ERRORS as error:
-            raise self.wrap_op_error(label, error, node) from error
+            text = label if isinstance(label, str) else self._label(label)
+            raise self.wrap_op_error(text, error, node) from error
 
     def _label(self, func: ast.expr) -> str:
         owner, _, name = ast.unparse(func).rpartition(".")

@@ -16,7 +16,6 @@ from .. import forms
 from .directives import DirectivesMixin
 from .inline import InlineMixin
 from .source import SourceFile
-from .span_tracker import SourceMap
 from .statements import Body, merge_types
 from .submits import SubmitsMixin
 from .subscripts import SubscriptsMixin
@@ -58,7 +57,6 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         options: FunctionOptions,
         *,
         program: ProgramContext | None = None,
-        source_map: SourceMap | None = None,
     ) -> None:
         super().__init__(
             source,
@@ -67,7 +65,6 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             strict_ssa=options.strict_ssa,
             auto_scope=options.auto_scope,
             program=program,
-            source_map=source_map,
         )
         self.node = node
         self.options = options

@@ -15,7 +15,6 @@ from ...ir.span import Span
 from .function_parser import FunctionOptions, FunctionParser
 from .signatures import Signature, returned_types
 from .source import SourceFile
-from .span_tracker import SourceMap
 
 _externals: WeakKeyDictionary[Function, tuple[Function, ...]] = WeakKeyDictionary()
 
@@ -51,7 +50,7 @@ def program_of(function: Function) -> Program:
 class Method:
     """A function of a program before it is parsed."""
 
-    __slots__ = ("source", "node", "closure", "options", "source_map")
+    __slots__ = ("source", "node", "closure", "options")
 
     def __init__(
         self,
@@ -59,10 +58,8 @@ class Method:
         node: ast.FunctionDef,
         closure: Mapping[str, Any],
         options: FunctionOptions,
-        source_map: SourceMap | None = None,
     ) -> None:
         self.source, self.node, self.closure, self.options = source, node, closure, options
-        self.source_map = source_map
 
 
 class ProgramContext:
@@ -78,9 +75,7 @@ class ProgramContext:
 
     def add(self, method: Method) -> None:
         name = method.node.name
-        parser = FunctionParser(
-            method.source, method.node, method.closure, method.options, program=self, source_map=method.source_map
-        )
+        parser = FunctionParser(method.source, method.node, method.closure, method.options, program=self)
         if name in self._parsers:
             parser.fail(
                 ParserSyntaxError,

@@ -474,7 +474,7 @@ def _lane_operator(self: Any, op: Any, node: ast.Call) -> Any:
                 "write it in a pl.split_aiv region",
             )
         return self.apply_operator(op, node)
-    mode = self.__dict__.get("split_mode")
+    mode: SplitMode | None = self.__dict__.get("split_mode")
     if any(k.arg == "mode" for k in node.keywords) or len(node.args) > 1:
         self.fail(ParserSyntaxError, f"pl.{name}() does not take a mode: it has that of its region", node)
     if mode is None:

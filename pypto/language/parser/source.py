@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from ...errors import ParserSyntaxError
 from ...ir.span import Span
+from .span_tracker import SourceMap
 
 
 class SourceFile:
     """A parsed file: its lines, and its function and class definitions by first line (decorators included)."""
 
-    __slots__ = ("filename", "lines", "functions", "classes")
+    __slots__ = ("filename", "lines", "functions", "classes", "source_map")
     classes: list[tuple[str, ast.ClassDef]]
     """Qualified name and definition of each class, in order."""
 
@@ -26,6 +27,7 @@ class SourceFile:
         self.lines = lines
         self.functions: dict[int, ast.FunctionDef] = {}
         self.classes = []
+        self.source_map: SourceMap | None = None
         for path, node in _definitions(tree or ast.parse("".join(lines), filename)):
             if isinstance(node, ast.ClassDef):
                 self.classes.append((path, node))

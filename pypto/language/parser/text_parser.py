@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from pathlib import Path
+from types import CodeType
 from typing import Any, NoReturn
 
 from ...errors import ParserSyntaxError
@@ -29,24 +30,43 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
         span = Span(unique, error.lineno or 1, error.offset or 1)
         raise TextSyntaxError(f"Failed to compile code: {error.msg}", span, source_lines=code.splitlines()) from error
     source = register_source(unique, code, tree)
+    source.source_map = source_map
     scope: dict[str, Any] = {"__name__": "__pypto_text__", "__file__": unique}
     import pypto.language as pl
 
     scope["pl"] = pl
     try:
-        exec(compile(tree, unique, "exec"), scope)
+        exec(_compile_without_kernels(tree, unique), scope)
     except (AttributeError, NameError) as error:
-        _raise_at_line(error, source, tree, source_map)
+        _raise_at_line(error, source, tree)
     return _sole(scope, filename)
+
+
+def _compile_without_kernels(tree: ast.Module, filename: str) -> CodeType:
+    """Code of ``tree`` whose kernels are empty: they are parsed, never run, and compiling them would take longer."""
+    nodes = [n for top in tree.body for n in (top.body if isinstance(top, ast.ClassDef) else [top])]
+    kernels = [n for n in nodes if isinstance(n, ast.FunctionDef) and any(map(_is_kernel, n.decorator_list))]
+    bodies = [n.body for n in kernels]
+    for node in kernels:
+        node.body = [ast.copy_location(ast.Pass(), node.body[0])]
+    try:
+        return compile(tree, filename, "exec")
+    finally:
+        for node, body in zip(kernels, bodies):
+            node.body = body
+
+
+def _is_kernel(decorator: ast.expr) -> bool:
+    """Whether a decorator is spelled ``pl.function`` or ``pl.inline``."""
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(target, ast.Attribute) and target.attr in ("function", "inline")
 
 
 class TextSyntaxError(ParserSyntaxError, SyntaxError):
     """Text that is not Python."""
 
 
-def _raise_at_line(
-    error: AttributeError | NameError, source: SourceFile, tree: ast.AST, source_map: SourceMap | None
-) -> NoReturn:
+def _raise_at_line(error: AttributeError | NameError, source: SourceFile, tree: ast.AST) -> NoReturn:
     """Re-raise an error of module-level code as a parser error at its line; one from deeper code unchanged."""
     trace, found = error.__traceback__, None
     while trace is not None:
@@ -55,7 +75,7 @@ def _raise_at_line(
         trace = trace.tb_next
     if found is None:
         raise error
-    spans = SpanTracker(source.filename, source.lines, source_map=source_map)
+    spans = SpanTracker(source.filename, source.lines, source_map=source.source_map)
     line, name = found.tb_lineno, getattr(error, "name", None) or str(error)
     at = next((n for n in ast.walk(tree) if _names(n, name) and getattr(n, "lineno", 0) == line), None)
     span = Span(source.filename, line, 1) if at is None else spans.get_span(at)

@@ -12,7 +12,7 @@ from ...ir.expr import Call, ConstInt, Expr, FloorDiv, GlobalVar, MakeTuple, Sub
 from ...ir.naming import written_name
 from ...ir.node import NodeList
 from ...ir.program import Function
-from ...ir.span import UNKNOWN_SPAN, Span
+from ...ir.span import Span
 from ...ir.tensor_view_semantics import FRACTAL_ROWS, nz_c0
 from ...ir.types import TensorType, TileType, TupleType, Type, same_dims
 from ...ir.visitor import Rewriter

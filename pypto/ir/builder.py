@@ -1,0 +1,355 @@
+"""Building IR from Python, one statement after another, with ``with`` blocks for what nests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+from ..dtypes import DataType
+from .enums import ForKind, FunctionType, Level, MemorySpace, ParamDirection, Role
+from .expr import Expr, GlobalVar, IterArg, MemRef, Var, index_const
+from .program import Function, Program
+from .scalar import scalar_const
+from .span import UNKNOWN_SPAN, Span
+from .stmt import AssignStmt, BreakStmt, ContinueStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt
+from .types import TensorType, TensorView, TileType, TileView, Type
+
+
+def as_expr(value: Expr | int | float | bool, span: Span = UNKNOWN_SPAN) -> Expr:
+    """An expression as it is, a Python number as a constant (integers INDEX, floats FP32)."""
+    return value if isinstance(value, Expr) else scalar_const(value, None, span)
+
+
+def _block(stmts: list[Stmt], span: Span) -> Stmt:
+    return stmts[0] if len(stmts) == 1 else SeqStmts(stmts, span)
+
+
+class _Block:
+    """A ``with`` block of the builder: statements emitted inside belong to it."""
+
+    kind = ""
+
+    def __init__(self, builder: IRBuilder, span: Span | None) -> None:
+        self.builder, self.span = builder, span or Span.here(2)
+        self.stmts: list[Stmt] = []
+
+    def __enter__(self) -> Any:
+        self.builder._open(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.builder._close(self)
+        if error is None:
+            self._finish()
+
+    def _finish(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not say what it becomes")
+
+
+class _Results(_Block):
+    """A block whose values are seen after it."""
+
+    def __init__(self, builder: IRBuilder, span: Span | None) -> None:
+        super().__init__(builder, span)
+        self.return_vars: list[Var] = []
+
+    def output(self, index: int = 0) -> Var:
+        """The variable that receives value ``index``. Raises IndexError when there are not so many."""
+        if not 0 <= index < len(self.return_vars):
+            raise IndexError(f"Return variable index {index} out of range: there are {len(self.return_vars)}")
+        return self.return_vars[index]
+
+    def outputs(self) -> list[Var]:
+        return list(self.return_vars)
+
+
+class FunctionBuilder(_Block):
+    """The function under construction; `get_result` after the block."""
+
+    kind = "function"
+
+    def __init__(
+        self, builder: IRBuilder, name: str, type: FunctionType, level: Level | None, role: Role | None, span: Span | None
+    ) -> None:
+        super().__init__(builder, span)
+        self.name, self.type, self.level, self.role = name, type, level, role
+        self.params: list[tuple[Var, ParamDirection]] = []
+        self.return_types: list[Type] = []
+        self._result: Function | None = None
+
+    def param(
+        self, name: str, type: Type, *, span: Span | None = None, direction: ParamDirection = ParamDirection.In
+    ) -> Var:
+        """Add a parameter."""
+        var = Var(name, type, span or Span.here())
+        self.params.append((var, direction))
+        return var
+
+    def return_type(self, type: Type) -> None:
+        """Add a return type."""
+        self.return_types.append(type)
+
+    def _finish(self) -> None:
+        body = _block(self.stmts, self.span)
+        self._result = Function(
+            self.name, self.params, self.return_types, body, self.span, self.type, self.level, self.role
+        )
+
+    def get_result(self) -> Function:
+        """The finished function. Raises RuntimeError before the block ends."""
+        if self._result is None:
+            raise RuntimeError(f"function {self.name!r} is not finished: its block has not ended")
+        return self._result
+
+
+class LoopBuilder(_Results):
+    """A loop under construction: carried values are declared in pairs, `iter_arg` and `return_var`."""
+
+    kind = "loop"
+
+    def __init__(self, builder: IRBuilder, head: tuple[Any, ...], loop_kind: ForKind, span: Span | None) -> None:
+        super().__init__(builder, span)
+        self.head, self.loop_kind = head, loop_kind
+        self.iter_args: list[IterArg] = []
+
+    def iter_arg(
+        self, name: str, init_value: Expr | int | float, *, type: Type | None = None, span: Span | None = None
+    ) -> IterArg:
+        """A carried value. Raises ValueError when ``type`` is not the initial value's."""
+        at = span or Span.here()
+        init = as_expr(init_value, at)
+        _check_type(name, type, init.type)
+        arg = IterArg(name, init.type, init, at)
+        self.iter_args.append(arg)
+        return arg
+
+    def return_var(self, name: str, *, type: Type | None = None, span: Span | None = None) -> Var:
+        """The variable that receives the next carried value. Raises ValueError for another type than that has."""
+        carried = self.iter_args[len(self.return_vars)].type if len(self.return_vars) < len(self.iter_args) else type
+        if carried is None:
+            raise RuntimeError(f"return variable {name!r} has no iter_arg to receive")
+        _check_type(name, type, carried)
+        var = Var(name, carried, span or Span.here())
+        self.return_vars.append(var)
+        return var
+
+    def _finish(self) -> None:
+        if len(self.iter_args) != len(self.return_vars):
+            raise RuntimeError(
+                f"a loop has as many return variables as iter_args, not {len(self.return_vars)} for {len(self.iter_args)}"
+            )
+        body = _block(self.stmts, self.span)
+        if len(self.head) == 1:
+            made: Stmt = WhileStmt(self.head[0], self.iter_args, body, self.return_vars, self.span)
+        else:
+            made = ForStmt(*self.head, self.iter_args, body, self.return_vars, self.span, self.loop_kind)
+        self.builder.emit(made)
+
+
+class IfBuilder(_Results):
+    """A branch under construction: ``then`` first, `else_` starts the other side."""
+
+    kind = "if"
+
+    def __init__(self, builder: IRBuilder, condition: Expr, span: Span | None) -> None:
+        super().__init__(builder, span)
+        self.condition = condition
+        self._then: list[Stmt] | None = None
+
+    def return_var(self, name: str, type: Type, *, span: Span | None = None) -> Var:
+        """A variable that receives what the taken side yields."""
+        var = Var(name, type, span or Span.here())
+        self.return_vars.append(var)
+        return var
+
+    def else_(self) -> None:
+        """Statements from here on are the other side. Raises RuntimeError the second time."""
+        if self._then is not None:
+            raise RuntimeError("a branch has one else")
+        self._then, self.stmts = self.stmts, []
+
+    def _finish(self) -> None:
+        then = self.stmts if self._then is None else self._then
+        other = None if self._then is None else _block(self.stmts, self.span)
+        if self.return_vars and other is None:
+            raise RuntimeError("a branch with return variables needs an else")
+        self.builder.emit(IfStmt(self.condition, _block(then, self.span), other, self.return_vars, self.span))
+
+
+class ProgramBuilder(_Block):
+    """The program under construction; `get_result` after the block."""
+
+    kind = "program"
+
+    def __init__(self, builder: IRBuilder, name: str, span: Span | None) -> None:
+        super().__init__(builder, span)
+        self.name = name
+        self.globals: dict[str, GlobalVar] = {}
+        self.functions: list[Function] = []
+        self._result: Program | None = None
+
+    def declare_function(self, name: str) -> GlobalVar:
+        """Make ``name`` callable before it is built."""
+        return self.globals.setdefault(name, GlobalVar(name))
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """The global variable of a declared function. Raises RuntimeError for another name."""
+        if name not in self.globals:
+            raise RuntimeError(f"function {name!r} is not declared")
+        return self.globals[name]
+
+    def add_function(self, function: Function) -> None:
+        self.declare_function(function.name)
+        self.functions.append(function)
+
+    def _finish(self) -> None:
+        self._result = Program({self.globals[f.name]: f for f in self.functions}, self.name, self.span)
+
+    def get_result(self) -> Program:
+        """The finished program. Raises RuntimeError before the block ends."""
+        if self._result is None:
+            raise RuntimeError(f"program {self.name!r} is not finished: its block has not ended")
+        return self._result
+
+
+def _check_type(name: str, given: Type | None, inferred: Type) -> None:
+    if given is not None and given != inferred:
+        raise ValueError(f"Type mismatch for {name!r}: stated {given}, the value has {inferred}")
+
+
+class IRBuilder:
+    """Builds functions and programs statement by statement."""
+
+    def __init__(self) -> None:
+        self._stack: list[_Block] = []
+
+    def _open(self, block: _Block) -> None:
+        if isinstance(block, FunctionBuilder) and self.in_function():
+            raise RuntimeError(f"Cannot begin function {block.name!r} inside another function")
+        if isinstance(block, (LoopBuilder, IfBuilder)) and not self._stack:
+            raise RuntimeError(f"a {block.kind} belongs into a function")
+        self._stack.append(block)
+
+    def _close(self, block: _Block) -> None:
+        self._stack.remove(block)
+
+    def _inside(self, kind: str) -> bool:
+        return any(b.kind == kind for b in self._stack)
+
+    def in_function(self) -> bool:
+        return self._inside("function")
+
+    def in_loop(self) -> bool:
+        return self._inside("loop")
+
+    def in_if(self) -> bool:
+        return self._inside("if")
+
+    # Blocks
+
+    def program(self, name: str, span: Span | None = None) -> ProgramBuilder:
+        return ProgramBuilder(self, name, span or Span.here())
+
+    def function(
+        self,
+        name: str,
+        span: Span | None = None,
+        type: FunctionType = FunctionType.Opaque,
+        level: Level | None = None,
+        role: Role | None = None,
+    ) -> FunctionBuilder:
+        return FunctionBuilder(self, name, type, level, role, span or Span.here())
+
+    def for_loop(
+        self,
+        loop_var: Var,
+        start: Expr | int,
+        stop: Expr | int,
+        step: Expr | int,
+        span: Span | None = None,
+        kind: ForKind = ForKind.Sequential,
+    ) -> LoopBuilder:
+        at = span or Span.here()
+        return LoopBuilder(self, (loop_var, as_expr(start, at), as_expr(stop, at), as_expr(step, at)), kind, at)
+
+    def while_loop(self, condition: Expr, span: Span | None = None) -> LoopBuilder:
+        return LoopBuilder(self, (condition,), ForKind.Sequential, span or Span.here())
+
+    def if_stmt(self, condition: Expr | int | bool, span: Span | None = None) -> IfBuilder:
+        at = span or Span.here()
+        return IfBuilder(self, as_expr(condition, at), at)
+
+    # Statements
+
+    def emit(self, stmt: Stmt) -> None:
+        """Append a statement to the innermost block. Raises RuntimeError outside of one."""
+        if not self._stack:
+            raise RuntimeError("a statement belongs into a function")
+        self._stack[-1].stmts.append(stmt)
+
+    def var(self, name: str, type: Type, span: Span | None = None) -> Var:
+        """A variable, not yet assigned."""
+        return Var(name, type, span or Span.here())
+
+    def assign(self, var: Var, value: Expr | int | float, span: Span | None = None) -> AssignStmt:
+        at = span or Span.here()
+        made = AssignStmt(var, as_expr(value, at), at)
+        self.emit(made)
+        return made
+
+    def let(self, name: str, value: Expr | int | float, *, type: Type | None = None, span: Span | None = None) -> Var:
+        """A new variable that holds ``value``. Raises TypeError when ``type`` is of another kind than the value's."""
+        at = span or Span.here()
+        expr = as_expr(value, at)
+        if type is not None and type.__class__ is not expr.type.__class__:
+            raise TypeError(f"type {type} of {name!r} is incompatible with the value's type {expr.type}")
+        var = Var(name, type or expr.type, at)
+        self.emit(AssignStmt(var, expr, at))
+        return var
+
+    def return_stmt(self, values: Expr | Iterable[Expr] | None = None, span: Span | None = None) -> ReturnStmt:
+        items = [] if values is None else [values] if isinstance(values, Expr) else list(values)
+        made = ReturnStmt(items, span or Span.here())
+        self.emit(made)
+        return made
+
+    def break_stmt(self, span: Span | None = None) -> BreakStmt:
+        made = BreakStmt(span or Span.here())
+        self.emit(made)
+        return made
+
+    def continue_stmt(self, span: Span | None = None) -> ContinueStmt:
+        made = ContinueStmt(span or Span.here())
+        self.emit(made)
+        return made
+
+    # Types
+
+    def memref(self, base: MemorySpace | Var | str, byte_offset: Expr | int, size: int, id: int | None = None) -> MemRef:
+        """A byte range of an allocation."""
+        if not isinstance(base, (MemorySpace, Var, str)):
+            raise TypeError(f"a memref's base is a memory, a variable or a name, not {base.__class__.__name__}")
+        return MemRef(base, index_const(byte_offset) if isinstance(byte_offset, int) else byte_offset, size, id)
+
+    def tile_view(self, valid_shape: Iterable[Expr | int], *rest: Any, **fields: Any) -> TileView:
+        return TileView(valid_shape, *rest, **fields)
+
+    def tensor_type(
+        self,
+        shape: Iterable[Expr | int],
+        dtype: DataType,
+        memref: MemRef | None = None,
+        tensor_view: TensorView | None = None,
+    ) -> TensorType:
+        return TensorType(shape, dtype, memref, tensor_view)
+
+    def tile_type(
+        self,
+        shape: Iterable[Expr | int],
+        dtype: DataType,
+        memref: MemRef | None = None,
+        tile_view: TileView | None = None,
+        memory_space: MemorySpace | None = None,
+    ) -> TileType:
+        return TileType(shape, dtype, memref, tile_view, memory_space)

@@ -1,0 +1,95 @@
+"""Columns are viewed as rows for instructions that work element by element."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pypto.language as pl
+from pypto import ir, passes
+from pypto.backend import ASCEND910B
+from pypto.ir.structural import assert_structural_equal
+from pypto.ir.visitor import walk
+
+COLUMN = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]"
+SUM = "t = pl.load(x, [0, 0], [16, 64])\ntmp = pl.tile.create([16, 64], dtype=pl.FP32)\ns = pl.tile.row_sum(t, tmp)\n"
+STORE = "done = pl.store(y, [0, 0], out)\nreturn done"
+
+
+def program(params: str, lines: str) -> ir.Program:
+    text = (
+        "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n"
+        f"    @pl.function(type=pl.FunctionType.InCore)\n    def kernel(self, {params}):\n"
+    )
+    made = pl.parse(text + indent(dedent(lines).strip("\n"), " " * 8) + "\n")
+    assert isinstance(made, ir.Program)
+    return made
+
+
+def resolve(before: ir.Program) -> ir.Program:
+    with passes.PassContext(target=ASCEND910B):
+        return passes.resolve_backend_op_layouts()(before)
+
+
+def test_a_column_is_scaled_as_a_row() -> None:
+    made = resolve(program(COLUMN, SUM + "y = pl.tile.muls(s, 0.5)\n" + STORE))
+    expected = program(
+        COLUMN,
+        SUM + "r = pl.tile.reshape(s, [1, 16])\nm = pl.tile.muls(r, 0.5)\ny = pl.tile.reshape(m, [16, 1])\n" + STORE,
+    )
+    assert_structural_equal(made, expected)
+    assert resolve(made) is made
+
+
+def test_both_operands_of_a_sum_of_columns() -> None:
+    made = resolve(program(COLUMN, SUM + "y = pl.tile.add(s, s)\n" + STORE))
+    expected = program(
+        COLUMN,
+        SUM
+        + "a = pl.tile.reshape(s, [1, 16])\nb = pl.tile.reshape(s, [1, 16])\nm = pl.tile.add(a, b)\n"
+        + "y = pl.tile.reshape(m, [16, 1])\n"
+        + STORE,
+    )
+    assert_structural_equal(made, expected)
+
+
+def test_the_valid_rows_become_valid_columns() -> None:
+    ragged = SUM.replace("[16, 64])\ntmp", "[16, 64], [n, 64])\ntmp")
+    made = resolve(program(COLUMN + ", n: pl.Scalar[pl.INDEX]", ragged + "y = pl.tile.exp(s)\n" + STORE))
+    regions = [
+        [getattr(d, "name_hint", getattr(d, "value", None)) for d in node.var.type.valid_shape]
+        for node in walk(made)
+        if isinstance(node, ir.AssignStmt) and isinstance(node.var.type, ir.TileType)
+    ]
+    assert regions[2:] == [["n", 1], [1, "n"], [1, "n"], ["n", 1]]
+
+
+def test_a_boxed_tile_is_copied_to_rows_and_back() -> None:
+    view = "blayout=pl.TileLayout.col_major, slayout=pl.TileLayout.row_major"
+    params = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"
+    kind = f"pl.Tile[[16, 64], pl.FP32, pl.Mem.Vec, pl.TileView({view})]"
+    made = resolve(
+        program(
+            params,
+            f"t = pl.load(x, [0, 0], [16, 64])\nb: {kind} = pl.tile.move(t, target_memory=pl.Mem.Vec, {view})\n"
+            f"y: {kind} = pl.tile.exp(b)\n" + STORE,
+        )
+    )
+    names = [n.op.name for n in walk(made) if isinstance(n, ir.Call)]
+    assert names == ["tile.load", "tile.move", "tile.move", "tile.exp", "tile.move", "tile.store"]
+
+
+def test_operators_that_take_columns_are_left_alone() -> None:
+    params = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"
+    before = program(params, SUM + "y = pl.tile.row_expand_sub(t, s)\n" + STORE)
+    assert resolve(before) is before
+
+
+def test_without_a_target_nothing_changes() -> None:
+    before = program(COLUMN, SUM + "y = pl.tile.exp(s)\n" + STORE)
+    assert passes.resolve_backend_op_layouts()(before) is before
+
+
+def test_a_mask_of_a_column_goes_through_rows_too() -> None:
+    lines = SUM + "m = pl.tile.cmps(s, 0.0, cmp_type=4)\ny = pl.tile.sel(m, s, s, s)\n" + STORE
+    names = [n.op.name for n in walk(resolve(program(COLUMN, lines))) if isinstance(n, ir.Call)]
+    assert names.count("tile.reshape") == 7
