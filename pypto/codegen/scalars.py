@@ -147,6 +147,8 @@ class ScalarEmitter:
         to = scalar_text(target)
         if value.type == to:
             return value
+        if DataType.INDEX in (source, target) and (source.is_float() or target.is_float()):
+            return self.convert(self.convert(value, source, DataType.INT64), DataType.INT64, target)
         mnemonic = _cast_mnemonic(source, target)
         result = self.kernel.fresh("cast", to)
         self.kernel.add(Op("cast", mnemonic=mnemonic, operands=(value,), result=result))

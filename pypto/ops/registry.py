@@ -27,7 +27,7 @@ from typing import Any, Final
 from ..dtypes import DataType
 from ..ir.enums import MemorySpace
 from ..ir.expr import KNOWN_OPS, Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Op, index_const
-from ..ir.node import EMPTY
+from ..ir.node import EMPTY, NodeList
 from ..ir.scalar import scalar_const
 from ..ir.span import UNKNOWN_SPAN, Span
 from ..ir.types import ArrayType, ScalarType, TensorType, TileType, Type, UnknownType
@@ -593,7 +593,7 @@ def call_of(bound: Bound, result: Type) -> Call:
         args = [MakeTuple(EMPTY, bound.span) if a is None else a for a in args]
     attrs = {p.name: values[p.name] for p in decl.attrs
              if values[p.name] is not None and (p.always or values[p.name] != p.stored)}  # fmt: skip
-    return Call(decl.op, args, attrs, _in_space(decl, result), bound.span)
+    return Call._build(decl.op, NodeList(args), attrs, {}, _in_space(decl, result), bound.span)
 
 
 def _in_space(decl: OpDecl, result: Type) -> Type:

@@ -11,7 +11,16 @@ from ..ir.enums import CompactMode, MemorySpace, PadValue, TileLayout
 from ..ir.expr import ConstInt, Expr, index_const
 from ..ir.naming import written_name
 from ..ir.scalar import binary, cast_scalar
-from ..ir.types import ScalarType, TensorType, TensorView, TileType, TileView, Type, implicit_layout
+from ..ir.types import (
+    ScalarType,
+    TensorType,
+    TensorView,
+    TileType,
+    TileView,
+    Type,
+    implicit_layout,
+    same_dims,
+)
 from .registry import Bound
 
 Layout = tuple[TileLayout, TileLayout, int]
@@ -224,7 +233,8 @@ def tile_type(
     compact: CompactMode = CompactMode.null,
 ) -> TileType:
     """A dense tile; without ``layout`` the one ``space`` implies."""
-    if layout is None and pad is PadValue.null and compact is CompactMode.null and (not valid or valid is shape):
+    whole = not valid or valid is shape or same_dims(valid, shape)
+    if whole and layout is None and pad is PadValue.null and compact is CompactMode.null:
         return TileType(shape, dtype, None, None, space)
     blayout, slayout, fractal = layout or implicit_layout(shape, space)
     view = TileView(valid, (), None, blayout, slayout, fractal, pad, compact)

@@ -102,7 +102,7 @@ declare(
     "tile.matmul_mx",
     _OPERANDS,
     _product,
-    "(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 elements of K. M is a multiple of 16, "
+    "(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. M is a multiple of 16, "
     "K of 64, N of 32.",
     spaces=_SPACES,
     pto=Pto("pto.tmatmul.mx", _NAMES),

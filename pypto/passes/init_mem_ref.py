@@ -21,7 +21,7 @@ from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
 from ..ir.tensor_view_semantics import index_mul
 from ..ir.types import TensorType, TileType
-from ..ir.visitor import Rewriter, walk
+from ..ir.visitor import Rewriter
 from ..ops.registry import OpDecl, decl_of
 from .base import P, Pass
 from .context import PassContext
@@ -34,6 +34,7 @@ from .memory_model import (
     steps_of,
     tensor_bytes,
     tile_bytes,
+    tile_definitions,
     value_at,
     view_place,
     with_allocations,
@@ -277,14 +278,12 @@ class _Declarations:
     def __init__(self, function: Function, target: Target) -> None:
         self._slots: dict[Var, Allocation] = {}
         self._counts: dict[Var, int] = {}
-        for node in walk(function.body):
-            var = node.var if isinstance(node, AssignStmt) else None
-            if var is not None and isinstance(var.type, TileType) and var.type.memref is not None:
-                self._bind(var, var.type, var.type.memref, target)
+        for var in tile_definitions(function):
+            memref = var.type.memref  # pyright: ignore[reportAttributeAccessIssue]
+            if memref is not None and memref.is_pinned:
+                self._bind(var, var.type, memref, target)  # pyright: ignore[reportArgumentType]
 
     def _bind(self, var: Var, type: TileType, memref: MemRef, target: Target) -> None:
-        if not memref.is_pinned:
-            return
         size = tile_bytes(type, target)
         if type.memory_space is None:
             raise InternalError(f"tile '{var.name_hint}' has no memory space", var.span)

@@ -25,7 +25,7 @@ from ..ir.stmt import (
     seq,
 )
 from ..ir.tensor_view_semantics import index_mul
-from ..ir.types import ShapedType, TensorType, TileType, TileView, Type, static_dims
+from ..ir.types import ShapedType, TensorType, TileType, Type, implicit_layout, static_dims
 from ..ir.visitor import Rewriter
 from ..ops.registry import OpDecl, call, rebind
 
@@ -80,15 +80,27 @@ def on_chip(type: Type) -> MemRef | None:
     return type.memref if isinstance(type, TileType) and type.memory_space is not MemorySpace.DDR else None
 
 
-def box_of(view: TileView, dtype: DataType, space: MemorySpace | None, target: Target) -> tuple[int, int]:
-    """Rows and columns a tile's physical extents are multiples of; (1, 1) for plain layouts."""
-    if view.slayout is TileLayout.none_box:
+def layout_of(type: TileType) -> tuple[TileLayout, TileLayout, int]:
+    """Block order, order inside a box, and bytes of a box."""
+    view = type.tile_view
+    if view is None:
+        return implicit_layout(type.shape, type.memory_space)
+    return view.blayout, view.slayout, view.fractal
+
+
+def box_of(type: TileType, target: Target, padded: bool) -> tuple[int, int]:
+    """Rows and columns of a box of the tile's layout; (1, 1) when it has none.
+
+    ``padded``: what physical extents are multiples of, which for accumulators can be more than a box.
+    """
+    _, slayout, fractal = layout_of(type)
+    if slayout is TileLayout.none_box:
         return 1, 1
-    if view.fractal == _ACC_FRACTAL:
-        rows = target.acc_rows(dtype) if space is MemorySpace.Acc else target.fractal_rows
-        return rows, target.fractal_rows
-    lines, c0 = view.fractal // target.fractal_row_bytes, target.cube_c0(dtype)
-    return (lines, c0) if view.slayout is TileLayout.row_major else (c0, lines)
+    if fractal == _ACC_FRACTAL:
+        in_acc = padded and type.memory_space is MemorySpace.Acc
+        return target.acc_rows(type.dtype) if in_acc else target.fractal_rows, target.fractal_rows
+    lines, c0 = fractal // target.fractal_row_bytes, target.cube_c0(type.dtype)
+    return (lines, c0) if slayout is TileLayout.row_major else (c0, lines)
 
 
 def _up(value: int, unit: int) -> int:
@@ -106,7 +118,7 @@ def tile_bytes(type: TileType, target: Target) -> int | None:
     if len(dims) == 1:
         count *= dims[0]
     elif dims:
-        rows, cols = box_of(type.get_effective_tile_view(), type.dtype, type.memory_space, target)
+        rows, cols = box_of(type, target, padded=True)
         count *= _up(dims[-2], rows) * _up(dims[-1], cols)
     return type.dtype.storage_bytes(count)
 
@@ -177,15 +189,14 @@ def steps_of(tile: TileType, target: Target) -> Steps | None:
     dims = static_dims(tile.shape)
     if dims is None:
         return None
-    view = tile.get_effective_tile_view()
-    box = box_of(view, tile.dtype, None, target) if len(dims) >= 2 else (1, 1)
-    padding = box_of(view, tile.dtype, tile.memory_space, target) if len(dims) >= 2 else (1, 1)
+    box = box_of(tile, target, padded=False) if len(dims) >= 2 else (1, 1)
+    padding = box_of(tile, target, padded=True) if len(dims) >= 2 else (1, 1)
     units = (*[1] * max(len(dims) - 2, 0), *box[-len(dims) :]) if dims else ()
     extents = list(dims)
     if len(dims) >= 2:
         extents[-2:] = [_up(dims[-2], padding[0]), _up(dims[-1], padding[1])]
     order = list(range(len(dims)))
-    if view.blayout is TileLayout.col_major and len(dims) >= 2:
+    if layout_of(tile)[0] is TileLayout.col_major and len(dims) >= 2:
         order[-2:] = [order[-1], order[-2]]
     step, steps = box[0] * box[1], [0] * len(dims)
     for axis in reversed(order):

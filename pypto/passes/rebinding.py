@@ -27,13 +27,16 @@ class _Rebinder(Rewriter):
     def __init__(self) -> None:
         super().__init__()
         self._defined: set[Var] = set()
-        """What the body at hand defines."""
+        """What the body at hand is first to define."""
+        self._outer: set[Var] = set()
+        """What the bodies around it define."""
         self._renews = True
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         value = self.rewrite(op.value)
         again = op.var in self._defined and self._renews
-        self._defined.add(op.var)
+        if op.var not in self._outer:
+            self._defined.add(op.var)
         if not again:
             return op.replace(value=value, var=self.define(op.var))
         var = Var(op.var.name_hint, self.rewrite_type(op.var.type), op.var.span)
@@ -43,10 +46,11 @@ class _Rebinder(Rewriter):
     def _body(self, body: Stmt | None, renews: bool, *defined: Any) -> Stmt | None:
         if body is None:
             return None
-        outer, self._defined = (self._defined, self._renews), set(defined)
-        self._renews = renews
+        state = self._defined, self._outer, self._renews
+        self._outer = self._outer | self._defined
+        self._defined, self._renews = set(defined), renews
         made = self.rewrite(body)
-        self._defined, self._renews = outer
+        self._defined, self._outer, self._renews = state
         return made
 
     def visit_if_stmt(self, op: IfStmt) -> Stmt:

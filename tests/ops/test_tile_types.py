@@ -83,7 +83,8 @@ def test_loads_that_leave_the_tensor_are_refused():
     refused("same rank as the window", T.load, tensor(64, 64), [0, 0], [16, 16], [16])
     window = ([0, 0], [16, 16])
     refused("cannot load into Left.*\n  hint: .*pl.move", T.load, tensor(64, 64), *window, target_memory=M.Left)
-    refused("requires explicit target_memory=MemorySpace.Mat", T.load, tensor(64, 64, layout=TensorLayout.MX_A_ZZ), *window)
+    scales = tensor(64, 64, layout=TensorLayout.MX_A_ZZ)
+    refused("requires explicit target_memory=MemorySpace.Mat", T.load, scales, *window)
 
 
 def test_a_window_of_another_rank_is_taken_as_stated():

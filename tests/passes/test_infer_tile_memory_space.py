@@ -213,6 +213,14 @@ def test_the_result_satisfies_its_property_and_reads_back() -> None:
     assert_structural_equal(made, again)
 
 
+def test_a_load_goes_where_a_written_move_starts() -> None:
+    made = infer(
+        "x: pl.Tensor[[16, 16], pl.FP16]",
+        "t = pl.load(x, [0, 0], [16, 16])\nm = pl.move(t, target_memory=pl.Mem.Left)\nreturn x",
+    )
+    assert spaces(made) == {"t": Mem.Mat, "m": Mem.Left}
+
+
 # What is refused.
 
 
@@ -240,7 +248,7 @@ def test_nothing_moves_into_an_accumulator() -> None:
 
 
 def test_a_written_move_must_be_one_instruction() -> None:
-    lines = "t = pl.load(x, [0, 0], [16, 16])\nm = pl.move(t, target_memory=pl.Mem.Left)\nreturn x"
+    lines = "t = pl.exp(pl.load(x, [0, 0], [16, 16]))\nm = pl.move(t, target_memory=pl.Mem.Left)\nreturn x"
     assert "move it in steps: Vec -> Mat -> Left" in refused("x: pl.Tensor[[16, 16], pl.FP16]", lines, ASCEND950)
     assert "'t' is in Vec and is needed in Left" in refused("x: pl.Tensor[[16, 16], pl.FP16]", lines)
 

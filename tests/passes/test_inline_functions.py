@@ -66,7 +66,8 @@ def test_written_parameters_are_the_argument_and_other_assignments_stay_inside()
             x = a
             for _i in pl.range(2):
                 x = pl.mul(x, 2.0)
-            out = pl.assemble(out, x, [0])
+            put = pl.assemble(out, x, [0])
+            out = put
             r = pl.assemble(out, a, [8])
             return r
 

@@ -186,6 +186,8 @@ class CallsMixin(ParserBase):
             self.fail(
                 ParserTypeError, "'manual_dep_edges' is no attribute of a call", node, "write pl.submit(.., deps=[..])"
             )
+        if "core_num" in made:
+            made["core_num"] = self.as_expr(made["core_num"], node)
         directions = made.get("arg_directions")
         if directions is not None:
             for direction in directions:

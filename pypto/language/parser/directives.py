@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...errors import ParserError, ParserSyntaxError, ParserTypeError
+from ...errors import InternalError, ParserError, ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from ...ir.enums import ArgDirection, FunctionType, SplitMode
 from ...ir.expr import ConstBool, Expr, Var
 from ...ir.visitor import walk
@@ -40,27 +40,29 @@ class DirectivesMixin(ControlFlowMixin):
         value = self.value(node)
         if isinstance(value, Var):
             return f"{value.name_hint}: {value.type}"
+        if isinstance(value, (bool, int, float)):
+            value = self.as_expr(value, node)
         if isinstance(value, Expr):
             from ...ir.printer import python_print
 
-            return python_print(value)
+            return f"{python_print(value)}: {value.type}"
         return str(value)
 
     def _shown_part(self, part: ast.expr) -> str:
         if isinstance(part, ast.Constant):
             return str(part.value)
-        assert isinstance(part, ast.FormattedValue)
-        if part.conversion != -1 or part.format_spec is not None:
-            self.fail(
-                ParserSyntaxError,
-                "f-strings of pl.static_print() take plain {expr} placeholders: no conversions or format specs",
-                part,
-            )
+        if not isinstance(part, ast.FormattedValue):
+            raise InternalError(f"an f-string holds a {type(part).__name__}")
+        hint = "write a plain placeholder: {x}"
+        if part.conversion != -1:
+            self.fail(UnsupportedFeatureError, "an f-string conversion such as !r is not part of the language", part, hint)
+        if part.format_spec is not None:
+            self.fail(UnsupportedFeatureError, "an f-string format spec is not part of the language", part, hint)
         return self._shown(part.value)
 
     def _static_assert(self, node: ast.Call) -> None:
         if not 1 <= len(node.args) <= 2 or node.keywords and (len(node.args) == 2 or node.keywords[0].arg != "msg"):
-            self.fail(ParserSyntaxError, "pl.static_assert() takes a condition and a message", node)
+            self.fail(ParserSyntaxError, "pl.static_assert() takes 1 or 2 arguments: a condition and a message", node)
         message_node = node.args[1] if len(node.args) == 2 else node.keywords[0].value if node.keywords else None
         message = ""
         if message_node is not None:
@@ -74,7 +76,7 @@ class DirectivesMixin(ControlFlowMixin):
             known = getattr(value, "value", None)
             if known is None:
                 self.fail(
-                    ParserSyntaxError, "the condition of pl.static_assert() must be known at compile time", node.args[0]
+                    ParserSyntaxError, "the condition of pl.static_assert() must be compile-time evaluable", node.args[0]
                 )
             value = known
         if not value:

@@ -460,34 +460,33 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
             region = InCoreScopeStmt(body=region, split=SplitMode.NONE, attrs=attrs, span=self.span(node))
         self.emit(region)
 
-
-def _lane_operator(self: Any, op: Any, node: ast.Call) -> Any:
-    """``pl.aiv_shard`` and ``pl.aic_gather`` divide as the region they stand in does."""
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else op.__name__
-    if any(k.arg == "split" for k in node.keywords):
+    def lane_operator(self, op: Any, node: ast.Call) -> Any:
+        """``pl.aiv_shard`` and ``pl.aic_gather`` divide as the region they stand in does."""
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else op.__name__
+        if any(k.arg == "split" for k in node.keywords):
+            value = self.value(node.args[0]) if node.args else None
+            if isinstance(value, Expr) and isinstance(value.type, TensorType):
+                self.fail(
+                    ParserSyntaxError,
+                    f"pl.tile.{name}(x, split=..) is tile-only",
+                    node,
+                    "write it in a pl.split_aiv region",
+                )
+            return self.apply_operator(op, node)
+        mode: SplitMode | None = self.__dict__.get("split_mode")
+        if any(k.arg == "mode" for k in node.keywords) or len(node.args) > 1:
+            self.fail(ParserSyntaxError, f"pl.{name}() does not take a mode: it has that of its region", node)
+        if mode is None:
+            hint = "write for lane in pl.split_aiv(2, mode=..):"
+            self.fail(ParserSyntaxError, f"pl.{name}() needs an enclosing pl.split_aiv region", node, hint)
         value = self.value(node.args[0]) if node.args else None
-        if isinstance(value, Expr) and isinstance(value.type, TensorType):
-            self.fail(
-                ParserSyntaxError,
-                f"pl.tile.{name}(x, split=..) is tile-only",
-                node,
-                "write it in a pl.split_aiv region",
-            )
-        return self.apply_operator(op, node)
-    mode: SplitMode | None = self.__dict__.get("split_mode")
-    if any(k.arg == "mode" for k in node.keywords) or len(node.args) > 1:
-        self.fail(ParserSyntaxError, f"pl.{name}() does not take a mode: it has that of its region", node)
-    if mode is None:
-        hint = "write for lane in pl.split_aiv(2, mode=..):"
-        self.fail(ParserSyntaxError, f"pl.{name}() needs an enclosing pl.split_aiv region", node, hint)
-    value = self.value(node.args[0]) if node.args else None
-    if isinstance(value, Expr) and isinstance(value.type, DistributedTensorType):
-        self.fail(ParserSyntaxError, f"pl.{name}() does not take a distributed tensor", node.args[0])
-    level = "tensor" if isinstance(value, Expr) and isinstance(value.type, TensorType) else "tile"
-    return self.operator(f"{level}.{name}", [value], node, split=mode.value)
+        if isinstance(value, Expr) and isinstance(value.type, DistributedTensorType):
+            self.fail(ParserSyntaxError, f"pl.{name}() does not take a distributed tensor", node.args[0])
+        level = "tensor" if isinstance(value, Expr) and isinstance(value.type, TensorType) else "tile"
+        return self.operator(f"{level}.{name}", [value], node, split=mode.value)
 
 
-OP_HOOKS["aiv_shard"] = OP_HOOKS["aic_gather"] = _lane_operator
+OP_HOOKS["aiv_shard"] = OP_HOOKS["aic_gather"] = RegionsMixin.lane_operator
 
 
 def reads_block_index(body: list[ast.stmt]) -> bool:

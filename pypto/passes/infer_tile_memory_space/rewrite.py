@@ -165,7 +165,8 @@ class Placer(EmittingRewriter):
         stated = rebind(call)[attribute]
         wants = self.demands.of(result) if result is not None else []
         candidates = _CANDIDATES.get(call.op.name)
-        if candidates is None or (stated is not None and self._suits(stated, wants)):
+        # Vec is what a load or create says when its author said nothing, so consumers may overrule it.
+        if candidates is None or stated not in (None, VEC):
             space = stated or VEC
         else:
             space = self.moves.cheapest(candidates, wants)
@@ -175,10 +176,6 @@ class Placer(EmittingRewriter):
             kwargs = {**call.kwargs, attribute: space}
             made = call.replace(kwargs=kwargs)
         return made.replace(type=in_space(call.type, space))  # pyright: ignore[reportArgumentType]
-
-    def _suits(self, stated: MemorySpace, wants: Sequence[Allowed]) -> bool:
-        """Whether a memory stands as stated: always, but for Vec, the default, where consumers cannot be reached."""
-        return stated is not VEC or all(self.moves.nearest(stated, allowed) is not None for allowed in wants)
 
     def _check_move(self, call: Call, space: MemorySpace) -> None:
         if call.op.name != "tile.move":

@@ -36,6 +36,7 @@ RULES: dict[IRProperty, tuple[str, str]] = {
         "type_rules": ("AssignTypeSymmetry", "TileOps2D", "TileTypeCoherence", "TypeChecked"),
         "functions": (
             "ArrayNotEscaped",
+            "ClusterOutlined",
             "InOutUseValid",
             "IncoreTileOps",
             "ManualDepsOnSubmitOnly",

@@ -7,7 +7,7 @@ from ...ir.enums import FunctionType, ParamDirection
 from ...ir.expr import Call, GlobalVar, Submit, Var
 from ...ir.node import IRNode
 from ...ir.program import Function, Program, is_incore_type
-from ...ir.stmt import AssignStmt, ForStmt, IfStmt, InCoreScopeStmt, WhileStmt
+from ...ir.stmt import AssignStmt, ClusterScopeStmt, ForStmt, IfStmt, InCoreScopeStmt, SpmdScopeStmt, WhileStmt
 from ...ir.types import ArrayType, TupleType, Type
 from .driver import Rule
 
@@ -16,6 +16,24 @@ _IN_PLACE_ON_CORE = frozenset(
     {"tensor.read", "tensor.write", "tensor.dim", "tensor.view", "tensor.slice", "tensor.reinterpret_view"}
 )
 """Tensor operators an InCore function keeps: they compute no tile."""
+
+
+_WRAPPERS = (FunctionType.Group, FunctionType.Spmd)
+"""Functions that hand their parameters on to kernels, and return them as they are."""
+
+
+class ClusterOutlined(Rule):
+    """No cluster and no `pl.spmd` region is left."""
+
+    name = "ClusterOutlined"
+
+    def enter_function(self, function: Function) -> None:
+        self._function = function.name
+
+    def visit_cluster_scope_stmt(self, op: ClusterScopeStmt | SpmdScopeStmt) -> None:
+        self.report(f"{op.scope_kind.name} ScopeStmt remains in function '{self._function}'", op.span)
+
+    visit_spmd_scope_stmt = visit_cluster_scope_stmt
 
 
 class SplitIncoreOrch(Rule):
@@ -129,7 +147,7 @@ class InOutUseValid(Rule):
         self._directions = {f.name: f.param_directions for f in program.functions.values()}
 
     def enter_function(self, function: Function) -> None:
-        self._active = function.func_type is not FunctionType.Group
+        self._active = function.func_type not in _WRAPPERS
         self._dead: dict[Var, str] = {}
         self._saved: list[dict[Var, str]] = []
         self._reads: list[dict[Var, Var]] = []

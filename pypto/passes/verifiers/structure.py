@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...ir.enums import ForKind, FunctionType
 from ...ir.expr import BinaryExpr, Call, Expr, GlobalVar, Submit, UnaryExpr
 from ...ir.node import IRNode
-from ...ir.program import Function
+from ...ir.program import Function, is_orchestration_like
 from ...ir.stmt import (
     AssignStmt,
     EvalStmt,
@@ -146,15 +146,20 @@ class BreakContinueValid(Rule):
 
 
 class StructuredCtrlFlow(Rule):
-    """No break or continue is left."""
+    """No break or continue is left, but in orchestration."""
 
     name = "StructuredCtrlFlow"
 
+    def enter_function(self, function: Function) -> None:
+        self._allowed = is_orchestration_like(function.func_type)
+
     def visit_break_stmt(self, op: Stmt) -> None:
-        self.report("BreakStmt remains", op.span)
+        if not self._allowed:
+            self.report("BreakStmt remains", op.span)
 
     def visit_continue_stmt(self, op: Stmt) -> None:
-        self.report("ContinueStmt remains", op.span)
+        if not self._allowed:
+            self.report("ContinueStmt remains", op.span)
 
 
 class NoNestedInCore(Rule):
