@@ -13,8 +13,9 @@ from ..ir.naming import written_name
 from ..ir.types import ArrayType, ScalarType, TensorType, TileType
 from ..ops.kinds import ROUND_MODES
 from ..ops.registry import Bound, OpDecl, Pto, rebind
+from ..passes.canonicalize_tile_slice.hazards import reads_no_view, repack_hazard
 from .context import Op, Value
-from .tensors import flat_offset, read_element, tensor_view_op, window, write_element
+from .tensors import flat_offset, read_element, window, write_element
 from .types import array_text, scalar_text, tile_text
 
 if TYPE_CHECKING:
@@ -52,6 +53,23 @@ def operand(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Val
     if isinstance(value, (ConstInt, ConstFloat)) and not (isinstance(value, ConstFloat) and not element.is_float()):
         return kernel.scalars.constant(value.value, element)
     return kernel.scalars.convert(kernel.scalars.emit(value), value.dtype, element)
+
+
+def own_buffer(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Value:
+    """An operand of an instruction that reads no view: a slice is first copied onto itself, as a tile of its own.
+
+    Raises InternalError where that would not be a copy onto itself and destroy the slice's source.
+    """
+    call = kernel.slices.get(value) if isinstance(value, Var) else None
+    if call is None or not isinstance(value, Var):
+        return operand(kernel, value, element)
+    hazard = repack_hazard(call, kernel.slices.get)
+    if hazard is not None:
+        name = written_name(value.name_hint)
+        raise InternalError(f"slice {name!r} must be copied out of its source for its reader, but {hazard}", call.span)
+    copy = kernel.tile_buffer(value)
+    instruction(kernel, "pto.tmov", [kernel.value(value)], copy)
+    return copy
 
 
 def element_of(bound: Bound, names: Sequence[str]) -> DataType | None:
@@ -94,7 +112,8 @@ def dps(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: V
     element = element_of(bound, names)
     if element is None and isinstance(call.type, TileType):
         element = call.type.dtype
-    ins = [operand(kernel, bound[n], element) for n in names]
+    read = own_buffer if reads_no_view(decl.name) else operand
+    ins = [read(kernel, bound[n], element) for n in names]
     out = destination(kernel, decl, bound, result) if decl.pto.out == "result" else kernel.value(bound[decl.pto.out])
     instruction(kernel, decl.pto.mnemonic, ins, out, attributes(decl, bound))
     return out if result is not None else None
@@ -150,6 +169,7 @@ def slice_tile(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, re
     sizes = [str(getattr(d, "value", d)) for d in type.shape]
     valid = [kernel.scalars.index(d) for d in type.valid_shape] if bound.dims("valid_shape") else []
     made = kernel.fresh(result.name_hint, tile_text(type, kernel.target))
+    kernel.slices[result] = call
     kernel.add(Op("subview", result=made, source=source, offsets=offsets, sizes=sizes, valid=valid))
     return made
 
@@ -292,21 +312,10 @@ def array_set(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, res
     return kernel.value(array)
 
 
-def tensor_view(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    """The same memory with another shape or layout."""
-    if result is None or not isinstance(call.type, TensorType):
-        return None
-    pointer, _ = kernel.pointers[bound["input"]]
-    kernel.pointers[result] = pointer, call.type
-    op = tensor_view_op(kernel, result.name_hint, pointer, call.type)
-    kernel.add(op)
-    return op.result
-
-
 _FORMS: dict[str, Callable[[KernelBuilder, OpDecl, Bound, Call, Var | None], Any]] = {
     "dps": dps, "load": load, "store": store, "create": create, "slice": slice_tile, "reshape": reshape,
     "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "tile_read": read,
     "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": dps, "cast": dps,
-    "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "tensor_view": tensor_view, "matmul_acc": matmul_acc,
+    "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "matmul_acc": matmul_acc,
     "array_create": array_create, "array_get": array_get, "array_set": array_set,
 }  # fmt: skip

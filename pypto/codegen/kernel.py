@@ -51,6 +51,7 @@ class KernelBuilder:
         self.block = self.context.body
         self.values: dict[Var, Value] = {}
         self.pointers: dict[Var, tuple[Value, TensorType]] = {}
+        self.slices: dict[Var, Call] = {}
         self._tiles: dict[Any, Value] = {}
         self._loc: Location | None = None
 
@@ -218,6 +219,8 @@ class KernelBuilder:
             made = self.handle(value)
             if value in self.pointers:
                 self.pointers[var] = self.pointers[value]
+            if value in self.slices:
+                self.slices[var] = self.slices[value]
         elif isinstance(value, (MakeTuple, TupleGetItemExpr)):
             raise self.unsupported(value, f"a tuple in {var.name_hint!r}")
         else:

@@ -245,11 +245,11 @@ def hazards(made: Call, result: Var | None) -> frozenset[int]:
     if not results:
         return _NONE
     unsafe, scratch, kept = _facts(made.op)
-    found = set(range(len(made.args)) if unsafe else scratch)
+    found = set()
     for i, arg in enumerate(made.args):
-        if i not in found and any(_misaligned(v.type, t) for v in tile_vars(arg) for t in results):
+        if i not in kept and (unsafe or i in scratch or _misaligned(arg, results)):
             found.add(i)
-    return frozenset(found - kept)
+    return frozenset(found)
 
 
 @cache
@@ -263,7 +263,12 @@ def _facts(op: Op) -> tuple[bool, frozenset[int], frozenset[int]]:
     return not decl.inplace_safe, scratch, kept
 
 
-def _misaligned(operand: Any, result: TileType) -> bool:
-    if operand is result or operand.memory_space is not result.memory_space:
-        return False
-    return operand.dtype.bits < result.dtype.bits or not same_dims(operand.shape, result.shape)
+def _misaligned(operand: Expr, results: list[TileType]) -> bool:
+    """Whether a result's elements, in the operand's buffer, would fall on elements not read yet."""
+    for type in (v.type for v in tile_vars(operand)):
+        for result in results:
+            if type is result or type.memory_space is not result.memory_space:  # pyright: ignore
+                continue
+            if type.dtype.bits < result.dtype.bits or not same_dims(type.shape, result.shape):  # pyright: ignore
+                return True
+    return False

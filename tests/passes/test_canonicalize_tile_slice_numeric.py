@@ -13,6 +13,7 @@ import pytest
 from tile_slice_programs import mat, program, text_of, vec
 
 from pypto import ir
+from pypto.errors import InternalError
 from pypto.pto.errors import PtoError
 from pypto.simulator import load
 
@@ -99,6 +100,32 @@ def test_identity_copies_are_right_as_views(target, rows, row, col, rng):
     execute(text, *args)
     np.testing.assert_array_equal(out, x[row : row + rows, col : col + 64] * gamma)
     np.testing.assert_array_equal(kept, x)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_identity_copy_of_whole_rows(target, rng):
+    lines = EXPAND.format(rows=8, row=4, col=0).replace("[8, 64]", "[8, 128]").replace("[1, 64]", "[1, 128]")
+    more = MORE.replace("[1, 64]", "[1, 128]")
+    text = text_of(vec(lines, "[16, 128], pl.FP32", "[8, 128], pl.FP32", more), target)
+    assert re.search(r"pto\.tmov ins\(%s ", text)
+    x, gamma, kept, _, i = expand_args(rng, 8)
+    gamma, out = np.repeat(gamma, 2, axis=1), np.zeros((8, 128), np.float32)
+    execute(text, x, gamma, kept, out, i)
+    np.testing.assert_array_equal(out, x[4:12] * gamma)
+    np.testing.assert_array_equal(kept, x)
+
+
+REPACKED = [(16, 0, 64, "rows lie apart"), (1, "i", 0, "at run time only")]
+
+
+@pytest.mark.parametrize(("rows", "row", "col", "reason"), REPACKED)
+@pytest.mark.parametrize("target", TARGETS)
+def test_codegen_refuses_to_repack_over_the_source(target, rows, row, col, reason):
+    with pytest.raises(InternalError, match=reason):
+        text_of(expand(rows, row, col), target, PASS)
+    narrowed = EXPAND.format(rows=rows, row=row, col=col).replace(f"{col}])", f"{col}], valid_shape=[1, 64])")
+    with pytest.raises(InternalError, match=reason):
+        text_of(vec(narrowed, "[16, 128], pl.FP32", f"[{rows}, 64], pl.FP32", MORE), target)
 
 
 # Alignment.
