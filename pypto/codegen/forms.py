@@ -15,7 +15,7 @@ from ..ops.kinds import ROUND_MODES
 from ..ops.registry import Bound, OpDecl, Pto, rebind
 from ..passes.canonicalize_tile_slice.hazards import reads_no_view, repack_hazard
 from .context import Op, Value
-from .tensors import flat_offset, read_element, window, write_element
+from .tensors import flat_offset, read_element, tensor_view_op, window, write_element
 from .types import array_text, scalar_text, tile_text
 
 if TYPE_CHECKING:
@@ -312,10 +312,22 @@ def array_set(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, res
     return kernel.value(array)
 
 
+def tensor_view(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """The same memory with another shape or layout."""
+    if result is None or not isinstance(call.type, TensorType):
+        return None
+    pointer, _ = kernel.pointers[bound["input"]]
+    kernel.pointers[result] = pointer, call.type
+    op = tensor_view_op(kernel, result.name_hint, pointer, call.type)
+    kernel.add(op)
+    return op.result
+
+
 _FORMS: dict[str, Callable[[KernelBuilder, OpDecl, Bound, Call, Var | None], Any]] = {
     "dps": dps, "load": load, "store": store, "create": create, "slice": slice_tile, "reshape": reshape,
     "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "tile_read": read,
     "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": dps, "cast": dps,
-    "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "matmul_acc": matmul_acc,
+    "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "tensor_view": tensor_view,
+    "matmul_acc": matmul_acc,
     "array_create": array_create, "array_get": array_get, "array_set": array_set,
 }  # fmt: skip
