@@ -121,6 +121,8 @@ class CanonicalSimplifier:
     def _combine(self, s: Sum) -> None:
         """Rules that take several terms of a sum together, until none applies."""
         rules = self.term_rules
+        if not any(atom.__class__ in rules for atom, _ in s):
+            return
         while any(rule(self, s, atom, c) for atom, c in list(s) for rule in rules.get(atom.__class__, ())):
             pass
 

@@ -95,10 +95,10 @@ def same_value(a: Expr, b: Expr) -> bool:
 
 
 def identical(a: Any, b: Any) -> bool:
-    """Whether the two are written the same, operand order included."""
+    """Whether the two (scalars) are written the same, operand order included."""
     if a is b:
         return True
-    if a.__class__ is not b.__class__ or a.type is not b.type:
+    if a.__class__ is not b.__class__ or not (a.type is b.type or same_dtype(a, b)):
         return False
     if isinstance(a, BinaryExpr):
         return identical(a.left, b.left) and identical(a.right, b.right)

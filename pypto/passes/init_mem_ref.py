@@ -3,7 +3,8 @@
 A tile that an operator makes anew gets an allocation of its own, declared by a ``tile.alloc`` at the head of the
 function. A view, an in-place result and a plain alias lie in the buffer of what they come from. Loop-carried
 variables lie where their initial values do, loop and branch results where what is yielded does; where those
-differ, `MaterializeSemanticAliases` reconciles them. Tensors get a reference into global memory, without a statement.
+differ, `MaterializeSemanticAliases` reconciles them. A window of a tile that is carried or yielded is copied out of
+it first. Tensors get a reference into global memory, without a statement.
 
 Tiles popped from a cross-core pipe live in the pipe's slot: they, and views of them, have no place.
 """
@@ -18,7 +19,7 @@ from ..ir.enums import FunctionType, MemorySpace
 from ..ir.expr import Call, ConstInt, Expr, IterArg, MemRef, Var
 from ..ir.node import NodeList
 from ..ir.program import Function, Program
-from ..ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
+from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, seq
 from ..ir.tensor_view_semantics import index_mul
 from ..ir.types import TensorType, TileType
 from ..ir.visitor import Rewriter
@@ -29,6 +30,9 @@ from .memory_model import (
     Allocation,
     Steps,
     allocations,
+    check_copy,
+    copy_of,
+    fills_buffer,
     index_add,
     offset_const,
     steps_of,
@@ -121,9 +125,7 @@ class _Placer(Rewriter):
         if var in self.vars:
             return self.vars[var]
         made = self.rebuild_var(var)
-        if isinstance(made, IterArg):
-            made = self._merged(made, made.init_value.type)
-        elif not isinstance(made, MemRef):
+        if not isinstance(made, MemRef):
             made = self._own(made)
         if made is not var:
             self.vars[var] = made
@@ -178,15 +180,37 @@ class _Placer(Rewriter):
         known = self._steps.get(var)
         return steps_of(var.type, self._target) if known is None else known  # pyright: ignore[reportArgumentType]
 
-    def _merged(self, var: Any, source: Any) -> Any:
-        """A loop or branch variable where one of its values lies, unless that is a window of another tile."""
-        if _placed(var.type):
-            return var
-        if isinstance(source, TileType) and source.memref is not None:
-            at_start = getattr(source.memref.byte_offset, "value", None) == 0
-            if not at_start or source.memref.size != tile_bytes(source, self._target):
-                return self._own(var)
-        return _shared(var, source)
+    def _whole(self, value: Expr, stmt: Stmt, copies: list[Stmt]) -> Expr:
+        """``value``, or if it is a window of a tile, a copy of it: what is carried or yielded has its own buffer."""
+        if not isinstance(value, Var) or not isinstance(value.type, TileType) or value.type.memref is None:
+            return value
+        at_start = getattr(value.type.memref.byte_offset, "value", None) == 0
+        if at_start and fills_buffer(value.type, self._target):
+            return value
+        check_copy(value, stmt, self._target)
+        type = with_memref(value.type, None)
+        var = self._own(Var(f"{value.name_hint}_mv", type, stmt.span))
+        copies.append(AssignStmt(var, value_at(copy_of(value, stmt), var, type), stmt.span))
+        return var
+
+    def visit_yield_stmt(self, op: YieldStmt) -> Stmt:
+        copies: list[Stmt] = []
+        values = self.rewrite_list(op.values, lambda v: self._whole(self.rewrite(v), op, copies))
+        made = op.replace(values=values)
+        return seq([*copies, made], op.span) if copies else made
+
+    def _carried(self, loop: ForStmt | WhileStmt, copies: list[Stmt]) -> NodeList:
+        def carry(arg: IterArg) -> IterArg:
+            init, type = self._whole(self.rewrite(arg.init_value), loop, copies), self.rewrite_type(arg.type)
+            made = arg
+            if init is not arg.init_value or type is not arg.type:
+                made = IterArg(arg.name_hint, type, init, arg.span)
+            made = made if _placed(type) else _shared(made, init.type)
+            if made is not arg:
+                self.vars[arg] = made
+            return made
+
+        return self.rewrite_list(loop.iter_args, carry)
 
     def _tensor(self, var: Var, value: Expr) -> Var:
         source, _ = _source(value)
@@ -194,22 +218,26 @@ class _Placer(Rewriter):
             return self._own(var)
         return _shared(var, source.type)
 
-    def visit_for_stmt(self, op: ForStmt) -> ForStmt:
+    def visit_for_stmt(self, op: ForStmt) -> Stmt:
+        copies: list[Stmt] = []
         start, stop, step = (self.rewrite(e) for e in (op.start, op.stop, op.step))
-        args = self.rewrite_list(op.iter_args, self.define)
+        args = self._carried(op, copies)
         loop_var = self.define(op.loop_var)
         body = self.rewrite(op.body)
         results = self._results(op.return_vars, body)
-        return op.replace(
+        made = op.replace(
             start=start, stop=stop, step=step, iter_args=args, loop_var=loop_var, body=body, return_vars=results,
             attrs=self.rewrite_mapping(op.attrs),
         )  # fmt: skip
+        return seq([*copies, made], op.span) if copies else made
 
-    def visit_while_stmt(self, op: WhileStmt) -> WhileStmt:
-        args = self.rewrite_list(op.iter_args, self.define)
+    def visit_while_stmt(self, op: WhileStmt) -> Stmt:
+        copies: list[Stmt] = []
+        args = self._carried(op, copies)
         condition, body = self.rewrite(op.condition), self.rewrite(op.body)
         results = self._results(op.return_vars, body)
-        return op.replace(iter_args=args, condition=condition, body=body, return_vars=results)
+        made = op.replace(iter_args=args, condition=condition, body=body, return_vars=results)
+        return seq([*copies, made], op.span) if copies else made
 
     def visit_if_stmt(self, op: IfStmt) -> IfStmt:
         condition = self.rewrite(op.condition)
@@ -226,8 +254,8 @@ class _Placer(Rewriter):
             made = self.rebuild_var(var)
             types = [end.values[i].type for end in ends if i < len(end.values)]
             source = next((t for t in types if getattr(t, "memref", None) is not None), None)
-            if source is not None:
-                made = self._merged(made, source)
+            if source is not None and not _placed(made.type):
+                made = _shared(made, source)
             if made is not var:
                 self.vars[var] = made
             return made

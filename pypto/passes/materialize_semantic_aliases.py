@@ -14,19 +14,28 @@ from typing import Any
 
 from ..backend.target import Target
 from ..errors import InternalError, KernelValueError, UnsupportedError
-from ..ir.enums import MemorySpace
 from ..ir.expr import Call, Expr, IterArg, MemRef, Var
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ..ir.visitor import Rewriter
-from ..ops.registry import call, decl_of
+from ..ops.registry import decl_of
 from .base import P, Pass
 from .context import PassContext
 from .memory_lifetimes import STEP, Lifetimes, RangeSet
-from .memory_model import Allocation, allocations, on_chip, tile_bytes, value_at, with_allocations, with_memref, yielded
+from .memory_model import (
+    Allocation,
+    allocations,
+    check_copy,
+    copy_of,
+    fills_buffer,
+    on_chip,
+    value_at,
+    with_allocations,
+    with_memref,
+    yielded,
+)
 
 _NEEDS = {P.SplitIncoreOrch, P.IncoreTileOps, P.HasMemRefs, P.TileOps2D, P.NormalizedStmtStructure}
-_NAMES = {MemorySpace.Acc: "L0C accumulator"}
 
 
 def materialize_semantic_aliases() -> Pass:
@@ -198,7 +207,7 @@ class _Plan:
         start = getattr(x.byte_offset, "value", None)
         if start is None or start != getattr(y.byte_offset, "value", None):
             return False
-        return all(m.size == tile_bytes(v.type, self._target) for v, m in ((a, x), (b, y)))  # pyright: ignore
+        return fills_buffer(a.type, self._target) and fills_buffer(b.type, self._target)
 
     def _require(self, a: Var, b: Var) -> None:
         if not self._join(a, b):
@@ -206,12 +215,10 @@ class _Plan:
 
     def _copy(self, source: Var, place: MemRef, ranges: RangeSet, stmt: Stmt) -> Var:
         """A copy of ``source`` made before ``stmt``, at ``place`` relative to a buffer to be chosen."""
-        type = source.type
-        space = type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
         again = self._makers.get(source)
-        if again is None and space is not MemorySpace.Vec and not self._target.can_move(space, space):
-            raise _cannot_copy(source, space, stmt)
-        var = Var(f"{source.name_hint}_mv", with_memref(type, place), stmt.span)
+        if again is None:
+            check_copy(source, stmt, self._target)
+        var = Var(f"{source.name_hint}_mv", with_memref(source.type, place), stmt.span)
         self._add(var, ranges)
         self._classes[var].pinned = None
         self.before.setdefault(id(stmt), []).append(_Copy(var, source, again))
@@ -342,16 +349,6 @@ class _Plan:
         wanted[base] = known._replace(size=size)
 
 
-def _cannot_copy(source: Var, space: MemorySpace, stmt: Stmt) -> UnsupportedError:
-    name = _NAMES.get(space, space.name)
-    return UnsupportedError(
-        f"cannot reconcile divergent {name} buffers: '{source.name_hint}' is needed in two of them at once, and a tile "
-        f"in {space.name} cannot be copied to another one there",
-        stmt.span,
-        "make the value anew on each path that overwrites it, or move it to pl.Mem.Vec or store it first",
-    )
-
-
 def _not_placed(value: Var, end: YieldStmt) -> UnsupportedError:
     return UnsupportedError(
         f"'{value.name_hint}' takes turns with a tile popped from a cross-core pipe, which has no buffer of its own",
@@ -391,11 +388,8 @@ class _Apply(Rewriter):
     def _copies(self, stmt: Stmt) -> list[Stmt]:
         made: list[Stmt] = []
         for copy in self._plan.before.get(id(stmt), ()):
-            value = copy.again
-            if value is None:
-                space = copy.var.type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
-                value = call("tile.move", self.rewrite(copy.source), target_memory=space, span=stmt.span)
             var = self.define(copy.var)
+            value = copy.again or copy_of(self.rewrite(copy.source), stmt)
             made.append(AssignStmt(var, value_at(value, var), stmt.span))
         return made
 

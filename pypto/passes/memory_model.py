@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..backend.target import Target
 from ..dtypes import DataType
-from ..errors import KernelValueError
+from ..errors import KernelValueError, UnsupportedError
 from ..ir import expr as E
 from ..ir.enums import MemorySpace, TileLayout
 from ..ir.expr import Call, ConstInt, Expr, MemRef, Var
@@ -249,6 +249,35 @@ def with_allocations(body: Stmt, wanted: Mapping[Var, Allocation]) -> Stmt:
         return body
     rest = flatten_to_stmts(body)[len(known) :]
     return seq([*(alloc_stmt(base, allocation) for base, allocation in wanted.items()), *rest], body.span)
+
+
+def fills_buffer(type: Type, target: Target) -> bool:
+    """Whether a placed tile's rows follow one another as in a buffer of its own: it is no window with gaps."""
+    memref = on_chip(type)
+    return memref is not None and memref.size == tile_bytes(type, target)  # pyright: ignore[reportArgumentType]
+
+
+def copy_of(tile: Expr, stmt: Stmt) -> Call:
+    """The call that copies ``tile`` within its memory, for use before ``stmt``."""
+    space = tile.type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
+    return call("tile.move", tile, target_memory=space, span=stmt.span)
+
+
+_NAMES = {MemorySpace.Acc: "L0C accumulator"}
+
+
+def check_copy(tile: Var, stmt: Stmt, target: Target) -> None:
+    """Raises UnsupportedError where no instruction copies ``tile`` within its memory."""
+    space = tile.type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
+    if space is MemorySpace.Vec or target.can_move(space, space):
+        return
+    name = _NAMES.get(space, space.name)
+    raise UnsupportedError(
+        f"cannot reconcile divergent {name} buffers: '{tile.name_hint}' is needed in two of them at once, and a tile "
+        f"in {space.name} cannot be copied to another one there",
+        stmt.span,
+        "make the value anew on each path that overwrites it, or move it to pl.Mem.Vec or store it first",
+    )
 
 
 def yielded(body: Stmt | None) -> YieldStmt | None:

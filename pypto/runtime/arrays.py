@@ -10,6 +10,7 @@ import numpy as np
 
 from ..dtypes import DataType
 from ..errors import user_error
+from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Var
 from ..ir.naming import written_name
 from ..ir.types import ScalarType, TensorType
@@ -97,8 +98,13 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
             ValueError,
             f"argument {written_name(param.name_hint)!r} must have shape [{wanted}], got {list(array.shape)}",
             param.span,
+            hint="its bytes are in NZ order: pack the array with pypto.layouts.to_nz" if _is_nz(type) else None,
         )
     return ArrayArg(value, array)
+
+
+def _is_nz(type: TensorType) -> bool:
+    return type.layout is TensorLayout.NZ
 
 
 def _extent(dim: Expr, actual: int, dims: dict[Var, int]) -> int | None:

@@ -6,11 +6,12 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backend.target import Target
-from ..errors import user_error
+from ..errors import InternalError, user_error
 from ..ir.enums import ParamDirection
 from ..ir.expr import Var
 from ..ir.naming import written_name
@@ -32,12 +33,19 @@ class Artifacts:
     times: dict[str, float] = field(default_factory=dict)
 
 
+class Block(NamedTuple):
+    """Which of the blocks of a launch runs."""
+
+    index: int
+    count: int
+
+
 class CompiledProgram:
     """A program ready to run. Call it with the entry function's arguments; ``Out`` arrays are filled in place.
 
     - ``pto``: PTO text by kernel name; ``cpp``: C++ by kernel name when PTOAS ran.
     - ``output_dir``: the folder with ``passes_dump/``, ``ptoas/``, ``report/``; written when first asked for.
-    - ``reports``: a `pypto.simulator.SimReport` for each kernel launch of the last run.
+    - ``reports``: a `pypto.simulator.SimReport` for each kernel launch of the last run, one a block.
     """
 
     def __init__(
@@ -149,32 +157,55 @@ class CompiledProgram:
                 for r in results]  # fmt: skip
         return None if not made else made[0] if len(made) == 1 else tuple(made)
 
-    def _launch(self, function: Function, values: Sequence[Any]) -> list[Any]:
-        """Run a called function: a kernel from its PTO text, a host function in a frame of its own."""
+    def _launch(
+        self, function: Function, values: Sequence[Any], blocks: int | None = None, block: Block = Block(0, 1)
+    ) -> list[Any]:
+        """Run a called function: a kernel from its PTO text, a host function in a frame of its own.
+
+        ``blocks`` launches it that often, one block after the other; without, it is part of ``block``.
+        """
         from .arrays import ArrayArg, bind_array
-        from .host import Host
-        from .returns import returned_params
 
         dims: dict[Var, int] = {}
         tensors = [bind_array(p, v, dims) if isinstance(p.type, TensorType) else None
                    for p, v in zip(function.params, values)]  # fmt: skip
+        each = [block] if blocks is None else [Block(i, blocks) for i in range(blocks)]
         if not is_incore_type(function.func_type):
-            functions = {f.name: f for f in self.lowered.functions.values()}
-            return Host(functions, self._launch, dims).run(function, values)
+            return self._host(function, values, dims, each)
         arrays = [t.array for t in tensors if isinstance(t, ArrayArg)]
         scalars = [v for p, v in zip(function.params, values) if isinstance(p.type, ScalarType)]
         kernel = self._kernel(function.name)
-        report = kernel.run([*arrays, *scalars, *self._extra_args(function, dims)])
-        self.reports.append((function.name, report))
+        for lane in each:
+            report = kernel.run(
+                [*arrays, *scalars, *self._extra_args(function, dims, lane)],
+                block_idx=lane.index,
+                block_num=lane.count,
+            )
+            self.reports.append((function.name, report))
         for t in tensors:
             if t is not None:
                 t.write_back()
-        return [values[i] for i in returned_params(function)]
+        return _returned(function, values)
 
-    def _extra_args(self, function: Function, dims: Mapping[Var, int]) -> list[int]:
+    def _host(
+        self, function: Function, values: Sequence[Any], dims: Mapping[Var, int], each: Sequence[Block]
+    ) -> list[Any]:
+        from .host import Host
+
+        functions = {f.name: f for f in self.lowered.functions.values()}
+        results: list[Any] | None = None
+        for block in each:
+            results = Host(functions, partial(self._launch, block=block), dims).run(function, values)
+        return results if results is not None else _returned(function, values)
+
+    def _extra_args(self, function: Function, dims: Mapping[Var, int], block: Block) -> list[int]:
         from ..codegen.kernel import dynamic_dims
 
-        lanes = {"tile.get_block_idx": 0, "tile.get_block_num": 1, "tile.get_subblock_idx": 0}
+        lanes = {
+            "tile.get_block_idx": block.index,
+            "tile.get_block_num": block.count,
+            "tile.get_subblock_idx": 0,
+        }
         used = summarize(function).ops
         return [*(dims[d] for d in dynamic_dims(function)), *(lanes[op] for op in _LANE_OPS if op in used)]
 
@@ -203,3 +234,13 @@ class CompiledProgram:
         return f"CompiledProgram({self.program.name!r}, kernels={sorted(self.pto)}, target={self.target.name})"
 
 
+def _returned(function: Function, values: Sequence[Any]) -> list[Any]:
+    """What a function that ran on ``values`` hands back: tensors it was given. InternalError for anything else."""
+    from ..passes.return_lineage import returned_params
+
+    found: list[Any] = []
+    for index in returned_params(function):
+        if index is None:
+            raise InternalError(f"{function.name!r} returns a value that is not a parameter", function.span)
+        found.append(values[index])
+    return found

@@ -11,7 +11,18 @@ if TYPE_CHECKING:
 
 from ..errors import InternalError, user_error
 from ..ir import expr as E
-from ..ir.expr import BinaryExpr, Call, Cast, Expr, GlobalVar, MakeTuple, TupleGetItemExpr, UnaryExpr, Var
+from ..ir.expr import (
+    BinaryExpr,
+    Call,
+    Cast,
+    Expr,
+    GlobalVar,
+    MakeTuple,
+    Submit,
+    TupleGetItemExpr,
+    UnaryExpr,
+    Var,
+)
 from ..ir.program import Function
 from ..ir.stmt import (
     AssignStmt,
@@ -28,7 +39,8 @@ from ..ir.stmt import (
 from ..ir.types import TensorType
 from ..ops.registry import Bound, rebind
 
-Launch = Callable[[Function, Sequence[Any]], list[Any]]
+Launch = Callable[[Function, Sequence[Any], "int | None"], list[Any]]
+"""Runs a function on arguments, as part of this block, or as so many blocks of its own."""
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     E.Add: lambda a, b: a + b, E.Sub: lambda a, b: a - b, E.Mul: lambda a, b: a * b,
@@ -45,7 +57,10 @@ _UNARY: dict[type, Callable[[Any], Any]] = {
 
 
 class Host:
-    """One run of a program's host function. ``launch(function, arguments)`` runs a called function."""
+    """One run of a program's host function. ``launch(function, arguments, blocks)`` runs a called function.
+
+    Tasks run one after the other, in the order of their launches, so that their dependencies hold.
+    """
 
     def __init__(self, functions: Mapping[str, Function], launch: Launch, dims: Mapping[Var, int]) -> None:
         self.functions, self.launch = functions, launch
@@ -140,6 +155,8 @@ class Host:
     def _value(self, expr: Expr) -> Any:
         if isinstance(expr, Call):
             return self._call(expr)
+        if isinstance(expr, Submit):
+            return self._submit(expr)
         if isinstance(expr, MakeTuple):
             return tuple(self._value(e) for e in expr.elements)
         if isinstance(expr, TupleGetItemExpr):
@@ -148,7 +165,7 @@ class Host:
 
     def _call(self, call: Call) -> Any:
         if isinstance(call.op, GlobalVar):
-            results = self.launch(self.functions[call.op.name], [self._value(a) for a in call.args])
+            results = self._invoke(call, call.attrs.get("core_num"))
             return results[0] if len(results) == 1 else tuple(results)
         handler = _OPS.get(call.op.name)
         if handler is None:
@@ -159,6 +176,18 @@ class Host:
                 hint="put it inside `with pl.at(level=pl.Level.CORE_GROUP):`",
             )
         return handler(self, rebind(call), call)
+
+    def _submit(self, task: Submit) -> tuple[Any, ...]:
+        """The task's results and its id, which only other launches read."""
+        retired = task.predicate is not None and not self._value(task.predicate)
+        return (*self._invoke(task, task.core_num, retired), 0)
+
+    def _invoke(self, call: Call | Submit, core_num: Expr | None, retired: bool = False) -> list[Any]:
+        function = self.functions[call.op.name]
+        blocks = self._value(core_num) if core_num is not None else function.attrs.get("core_num")
+        if blocks is not None and blocks < 1:
+            raise user_error(ValueError, f"{function.name} is launched on {blocks} blocks", call.span)
+        return self.launch(function, [self._value(a) for a in call.args], 0 if retired else blocks)
 
     def _dims(self, bound: Bound, name: str) -> list[int]:
         return [int(self._value(d)) for d in bound.dims(name)]

@@ -245,7 +245,7 @@ def test_programs_read_back():
         "        # one block of rows\n        for i, (acc,) in pl.range(0, M, 16, init_values=(out,)):\n",
         "pl.tile.load(x, [i, 0], [16, 64], [16, 64], target_memory=pl.Mem.Vec)",
         'with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(pl.SplitMode.LEFT_RIGHT)], name_hint="twice"):',
-        "for j in pl.parallel(2, 8):\n            for _q in pl.unroll(4):\n",
+        "for _j in pl.parallel(2, 8):\n            for _q in pl.unroll(4):\n",
         "self.scale(y, 0.5, out)",
     ):
         assert part in text, text
@@ -272,7 +272,9 @@ class Tasks:
             w = pl.add(x, x)
         with pl.at(level=pl.Level.CORE_GROUP, deps=[made]):
             w = pl.add(w, x)
-        with pl.cluster(), pl.spmd(2):
+        with pl.cluster():
+            w = self.kernel(w)
+        with pl.spmd(2):
             w = self.kernel(w)
         return w
 

@@ -160,6 +160,31 @@ def test_inline_functions_expand_each_time():
             return scaled(x)
 
 
+def test_inline_functions_leave_the_callers_variables_alone():
+    @pl.inline
+    def looped(x: pl.Tensor[[64], pl.FP32]):
+        for _i in pl.range(3):
+            x = pl.exp(x)
+        return x
+
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32]):
+        y = looped(x)
+        return pl.add(x, y)
+
+    copy, loop, bound, last = flatten_to_stmts(f.body)
+    assert copy.value is f.params[0]
+    assert flatten_to_stmts(loop.body)[0].var is copy.var is bound.value
+    assert last.value[0].args[0] is f.params[0]
+    with pytest.raises(
+        ParserTypeError, match="Argument 'x' of 'looped' does not fit: .*dimension 0 = 64, the argument 8"
+    ):
+
+        @pl.function
+        def g(x: pl.Tensor[[8], pl.FP32]):
+            return looped(x)
+
+
 def test_inline_functions_do_not_recurse():
     with pytest.raises(UnsupportedFeatureError, match="inline function 'again' calls itself"):
 

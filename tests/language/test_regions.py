@@ -137,6 +137,45 @@ def test_elements_of_task_id_arrays_are_gathered():
     assert edge.type.extent.value == 3
 
 
+PREDICATES = """T = pl.Tensor[[8], pl.INT32]
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, a: T, out: pl.Out[T]) -> T:
+        return out
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, a: T, out: pl.Out[T], f: pl.Tensor[[8], pl.FP32], u: pl.Tensor[[8], pl.UINT32]):
+        x, t = pl.submit(self.k, a, out)
+"""
+
+
+def test_dispatch_predicates():
+    program = pl.parse(f"{PREDICATES}        y, s = pl.submit(self.k, a, x, deps=[t], predicate=(x[3] > 0))\n")
+    stmts = flatten_to_stmts(program.get_function("main").body)
+    submit = next(s.value for s in reversed(stmts) if isinstance(s.value, ir.Submit))
+    assert isinstance(submit.predicate, ir.Gt)
+    assert submit.predicate.left.op.name == "tensor.read"
+
+
+@pytest.mark.parametrize(
+    ("predicate", "error", "message"),
+    [
+        ("x[3]", ParserSyntaxError, "must be a single comparison"),
+        ("0 < x[3] < 9", ParserSyntaxError, "Only simple comparisons"),
+        ("x[3] in x", UnsupportedFeatureError, "Unsupported comparison"),
+        ("x > 0", ParserSyntaxError, "ScalarExpr or Var with ScalarType"),
+        ("a[3] > 1.5", ParserSyntaxError, "same numeric dtype category"),
+        ("a[3] % 2 == 0", ParserSyntaxError, "must compare one tensor element"),
+        ("a[3] > a[4]", ParserSyntaxError, "must compare one tensor element"),
+        ("u[3] > 0", ParserTypeError, "signed 8/16/32/64-bit integer"),
+        ("x[3] > 0", ParserSyntaxError, "produced by the task 't', which is not in deps="),
+    ],
+)
+def test_predicates_that_cannot_be_dispatched(predicate: str, error: type[Exception], message: str):
+    with pytest.raises(error, match=message):
+        pl.parse(f"{PREDICATES}        y, s = pl.submit(self.k, a, x, predicate=({predicate}))\n")
+
+
 @pytest.mark.parametrize(
     ("body", "error", "message"),
     [

@@ -131,6 +131,7 @@ class Carried:
             if more > n:
                 if i < 4:
                     break
+                more = more - 2
             grown = more + 1
             low = last - 1
             done, least = pl.yield_(grown, low)

@@ -278,3 +278,31 @@ def test_several_products_used_as_one_value() -> None:
         """,
     )
     assert "'c' holds 2 matrices" in message
+
+
+PARTIAL = "a: pl.Tensor[[2, 16, 64], pl.FP16], b: pl.Tensor[[2, 128, 32], pl.FP16], "
+
+
+def test_matrices_with_gaps_between_them_are_loaded_one_by_one() -> None:
+    made = flatten(
+        PARTIAL + "out: pl.Out[pl.Tensor[[2, 16, 32], pl.FP32]]",
+        """
+        ta = pl.load(a, [0, 0, 0], [2, 16, 64], target_memory=pl.Mem.Mat)
+        tb = pl.load(b, [0, 64, 0], [2, 64, 32], target_memory=pl.Mem.Mat)
+        c = pl.tile.batch_matmul(ta, tb)
+        out = pl.store(c, [0, 0, 0], out)
+        return out
+        """,
+    )
+    loads = [n for n in walk(made) if isinstance(n, ir.Call) and n.op.name == "tile.load"]
+    places = [[d.value for d in load.args[1].elements] for load in loads]  # pyright: ignore[reportAttributeAccessIssue]
+    assert places == [[0, 0], [64, 0], [192, 0]]
+
+
+def test_matrices_with_gaps_as_one_tile() -> None:
+    message = refused(
+        PARTIAL,
+        "t = pl.load(b, [0, 64, 0], [2, 64, 32], target_memory=pl.Mem.Mat)\nm = pl.move(t, target_memory=pl.Mem.Left)\n"
+        "return a",
+    )
+    assert "a load of [2, 64, 32] from [2, 128, 32] into Mat has no two-dimensional form" in message

@@ -135,10 +135,11 @@ def kernel(seed, length):
     condition = ir.Var("condition", ir.ScalarType(DataType.BOOL))
     build = Builder(rng, source, condition)
     scope = build.body([], length)
+    written = out
     for tile in rng.sample(scope, min(3, len(scope))):
-        out = build.op("tile.store", tile, [0, 0], out)
-    body = ir.seq([*build.stmts, ir.ReturnStmt([out])])
-    directed = [(source, ParamDirection.In), (condition, ParamDirection.In), (ir.Var("o", TENSOR), ParamDirection.Out)]
+        written = build.op("tile.store", tile, [0, 0], written)
+    body = ir.seq([*build.stmts, ir.ReturnStmt([written])])
+    directed = [(source, ParamDirection.In), (condition, ParamDirection.In), (out, ParamDirection.Out)]
     function = ir.Function("kernel", directed, [TENSOR], body, type=FunctionType.InCore)
     return ir.Program([function])
 

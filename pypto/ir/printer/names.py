@@ -123,10 +123,9 @@ class Names:
 
 def name_dimensions(prefix: str, functions: Iterable[Function], dims: Iterable[Var]) -> dict[Var, str]:
     """Module-level names of dynamic dimensions, clear of every parameter's name."""
+    wanted = list(dims)
+    if not wanted:
+        return {}
     names = Names(prefix, frozenset(), closed=False)
-    made: dict[Var, str] = {}
-    for var in dims:
-        if not made:
-            names.used.update(clean(p.name_hint) for f in functions for p in f.params)
-        made[var] = names[var]
-    return made
+    names.used.update(clean(p.name_hint) for f in functions for p in f.params)
+    return {var: names[var] for var in wanted}

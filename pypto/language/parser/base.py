@@ -19,7 +19,7 @@ from ...errors import (
     UndefinedVariableError,
     message_of,
 )
-from ...ir.enums import FunctionType
+from ...ir.enums import FunctionType, SplitMode
 from ...ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, MakeTuple, Var
 from ...ir.program import Function
 from ...ir.span import Span
@@ -99,6 +99,15 @@ class ParserBase:
         self.func_type = func_type
         self.auto_scope = auto_scope
         self.program = program
+        self.dimensions: set[Var] = set()
+        """Dimensions of the signature that names of the kernel stand for."""
+        self.producers: dict[Var, Var] = {}
+        """Results of task launches, and the id of the task each comes from."""
+        self.dump_tags: dict[Var, None] = {}
+        """Tensors marked for run-time dumps, in order."""
+        self.split_mode: SplitMode | None = None
+        """How the enclosing `pl.split_aiv` region divides tiles."""
+        self.temporaries: dict[str, int] = {}
         self.externals: dict[str, Function] = {}
         """Functions called that are defined outside the program, by name."""
 
@@ -172,7 +181,9 @@ class ParserBase:
         frame = self.scopes.current
         here = frame.names.get(name)
         known = here if here is not None else self.scopes.lookup_var(name)
-        if name != "_" and isinstance(known, Var):
+        if known is not None and here is None and self._is_alias(known):
+            self._inner_alias(name, node)
+        if name != "_" and isinstance(known, Var) and known not in self.dimensions:
             if self.strict_ssa:
                 hint = f"give the new value a name of its own, such as {name}_1"
                 self.fail(SSAViolationError, f"Variable '{name}' is already defined", node, hint)
@@ -190,6 +201,23 @@ class ParserBase:
         var = Var(name, type, span)
         self.scopes.define_var(name, var, allow_redef=True)
         return var
+
+    def alias(self, name: str, value: Any, node: ast.AST) -> None:
+        """Let ``name`` stand for a compile-time value; nothing is assigned when the kernel runs."""
+        if name not in self.scopes.current.names and self.scopes.lookup_var(name) is not None:
+            self._inner_alias(name, node)
+        self.scopes.define_var(name, value, allow_redef=True)
+
+    def _is_alias(self, value: Any) -> bool:
+        return not isinstance(value, Var) or value in self.dimensions
+
+    def _inner_alias(self, name: str, node: ast.AST) -> NoReturn:
+        self.fail(
+            ParserTypeError,
+            f"Cannot reassign '{name}' inside a loop or branch: it stands for a compile-time value",
+            node,
+            "give the new value a name of its own",
+        )
 
     def check_reassign(self, name: str, old: Type, new: Type, node: ast.AST, crossing: bool) -> None:
         """ParserTypeError unless a value of type ``new`` may take the name of one of type ``old``."""

@@ -149,7 +149,7 @@ class CallsMixin(ParserBase):
         attrs = self.call_attrs(attrs_node, len(args))
         if overrides:
             attrs["arg_direction_overrides"] = overrides
-        dumped = [a for a in args if isinstance(a, Var) and a in self.__dict__.get("dump_tags", {})]
+        dumped = [a for a in args if isinstance(a, Var) and a in self.dump_tags]
         if dumped:
             attrs["dump_vars"] = list(dict.fromkeys(dumped))
         self.check_bindings(signature, args, node)

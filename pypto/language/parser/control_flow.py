@@ -85,7 +85,7 @@ class ControlFlowMixin(StatementsMixin):
     ) -> Body:
         """The body of a loop with carried values. Without a yield it carries what their names hold at its end."""
         frame.names.update({a.name_hint: a for a in args})
-        deep = _stored_in_blocks(node.body)
+        deep = stored_in_blocks(node.body)
         copies = []
         for arg in args:
             if arg.name_hint in deep:
@@ -512,7 +512,7 @@ class ControlFlowMixin(StatementsMixin):
         outer.lost[name] = (message, hint, getattr(value, "span", None))
 
 
-def _stored_in_blocks(body: list[ast.stmt]) -> set[str]:
+def stored_in_blocks(body: list[ast.stmt]) -> set[str]:
     """Names assigned inside loops and branches of ``body``."""
     found: set[str] = set()
     for stmt in body:
@@ -520,7 +520,7 @@ def _stored_in_blocks(body: list[ast.stmt]) -> set[str]:
             found |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             found |= {n.value.id for n in ast.walk(stmt) if _is_stored_part(n)}  # pyright: ignore
         elif isinstance(stmt, ast.With):
-            found |= _stored_in_blocks(stmt.body)
+            found |= stored_in_blocks(stmt.body)
     return found
 
 

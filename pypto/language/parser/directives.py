@@ -55,7 +55,9 @@ class DirectivesMixin(ControlFlowMixin):
             raise InternalError(f"an f-string holds a {type(part).__name__}")
         hint = "write a plain placeholder: {x}"
         if part.conversion != -1:
-            self.fail(UnsupportedFeatureError, "an f-string conversion such as !r is not part of the language", part, hint)
+            self.fail(
+                UnsupportedFeatureError, "an f-string conversion such as !r is not part of the language", part, hint
+            )
         if part.format_spec is not None:
             self.fail(UnsupportedFeatureError, "an f-string format spec is not part of the language", part, hint)
         return self._shown(part.value)
@@ -76,7 +78,9 @@ class DirectivesMixin(ControlFlowMixin):
             known = getattr(value, "value", None)
             if known is None:
                 self.fail(
-                    ParserSyntaxError, "the condition of pl.static_assert() must be compile-time evaluable", node.args[0]
+                    ParserSyntaxError,
+                    "the condition of pl.static_assert() must be compile-time evaluable",
+                    node.args[0],
                 )
             value = known
         if not value:
@@ -154,7 +158,7 @@ class DirectivesMixin(ControlFlowMixin):
         value = self.value(node.args[0])
         if not isinstance(value, Var):
             self.fail(ParserTypeError, "pl.dump_tag() takes a tensor variable", node.args[0])
-        self.__dict__.setdefault("dump_tags", {})[value] = None
+        self.dump_tags[value] = None
 
     def _cond(self, node: ast.Call) -> None:
         self.fail(ParserSyntaxError, "pl.cond() must be the first statement of a pl.while_ loop", node)

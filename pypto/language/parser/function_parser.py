@@ -23,6 +23,7 @@ from .type_consistency import difference
 from .type_resolver import TypeResolver
 
 if TYPE_CHECKING:
+    from ..decorators import InlineFunction
     from .program_parser import ProgramContext
 
 
@@ -71,6 +72,8 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         self.loops = []
         self.jumps = set()
         self.regions = []
+        self.inline_stack: list[str] = []
+        self.inlined: list[list[Expr]] | None = None
         self.attrs: dict[str, Any] = {}
         self.body = Body("function")
         self.types = TypeResolver(
@@ -82,6 +85,14 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         self.params: list[tuple[Var, ParamDirection]] = []
         self.return_types: list[Type] = []
         self.comments = {}
+
+    def nested_parser(self, function: InlineFunction) -> FunctionParser:
+        child = FunctionParser(function.source, function.node, function.closure, self.options, program=self.program)
+        child.inlined, child.inline_stack = [], [*self.inline_stack, function.name]
+        child.externals, child.producers, child.dump_tags = self.externals, self.producers, self.dump_tags
+        child.temporaries, child.dimensions = self.temporaries, self.dimensions
+        child.loops, child.regions, child.split_mode = list(self.loops), self.regions, self.split_mode
+        return child
 
     # -- signature
 
@@ -197,7 +208,10 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             self.fail(ParserSyntaxError, str(error), self.node)
 
     def finish_return(self, values: list[Expr], node: ast.Return) -> None:
-        """Check returned values against the declared results."""
+        """Check returned values against the declared results. An inline function hands them to its caller."""
+        if self.inlined is not None:
+            self.inlined.append(values)
+            return
         declared = self.return_types
         if self.node.returns is not None:
             if len(values) != len(declared):

@@ -3,59 +3,52 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ParserTypeError, UnsupportedFeatureError
 from ...ir.expr import Expr, Var
 from ...ir.stmt import AssignStmt
-from .calls import CallsMixin
-from .scope_manager import ScopeManager
-from .statements import Body
+from .control_flow import ControlFlowMixin, stored_in_blocks
+from .type_consistency import difference
+
+if TYPE_CHECKING:
+    from ..decorators import InlineFunction
+    from .function_parser import FunctionParser
 
 
-class InlineMixin(CallsMixin):
+class InlineMixin(ControlFlowMixin):
     """Expands inline functions."""
 
-    body: Body
     inline_stack: list[str]
+    inlined: list[list[Expr]] | None
+    """What the function being expanded returned; None in a function of its own."""
+    nested_parser: Callable[[InlineFunction], FunctionParser]
+    """Makes a parser of a function that shares everything but names with this one."""
 
-    def expand_inline(self, function: Any, node: ast.Call) -> Any:
+    def expand_inline(self, function: InlineFunction, node: ast.Call) -> Any:
         """The statements of ``function`` in place of the call; its value is what the function returns."""
-        name = function.name
-        active = self.__dict__.setdefault("inline_stack", [])
-        if name in active:
-            self.fail(UnsupportedFeatureError, f"inline function '{name}' calls itself", node)
-        values = self._inline_arguments(function, node)
-        child = type(self)(function.source, function.node, function.closure, self.options, program=self.program)  # pyright: ignore
-        child.options = self.options  # pyright: ignore[reportAttributeAccessIssue]
-        child.scopes = ScopeManager(self.strict_ssa)
-        child.scopes.enter_scope("function")
-        child.types.scope_lookup = child.scopes.lookup_var
-        child.body, child.externals = Body("function"), self.externals
-        child.inline_stack = [*active, name]
-        child.loops, child.jumps, child.regions = list(self.loops), set(), self.regions  # pyright: ignore
-        returned: list[list[Expr]] = []
-        child.finish_return = lambda made, _node: returned.append(made)  # pyright: ignore
-        for (param, _), value in zip(self._inline_params(function), values):
-            child.scopes.define_var(param, value)
-        child.parse_statements(function.node.body, (function.node.end_lineno or 0) + 1)  # pyright: ignore
+        if function.name in self.inline_stack:
+            self.fail(UnsupportedFeatureError, f"inline function '{function.name}' calls itself", node)
+        arguments = self._inline_arguments(function, node)
+        child = self.nested_parser(function)
+        stored = stored_in_blocks(function.node.body)
+        for param, arg in arguments.items():
+            value = self.value(arg)
+            self._check_inline_type(child, function, param, value, arg)
+            child.scopes.define_var(param, self._inline_value(param, value, arg, node, copy=param in stored))
+        child.parse_statements(function.node.body, (function.node.end_lineno or 0) + 1)
         self.body.stmts.extend(child.body.stmts)
-        made = returned[0] if returned else []
+        made = child.inlined[0] if child.inlined else []
         return made[0] if len(made) == 1 else tuple(made) if made else None
 
-    def _inline_params(self, function: Any) -> list[tuple[str, Any]]:
-        return [(a.arg, a) for a in function.node.args.args if a.arg != "self"]
-
-    def _inline_arguments(self, function: Any, node: ast.Call) -> list[Expr]:
-        params = [p for p, _ in self._inline_params(function)]
+    def _inline_arguments(self, function: InlineFunction, node: ast.Call) -> dict[str, ast.expr]:
+        params = [a.arg for a in function.node.args.args if a.arg != "self"]
         given: dict[str, ast.expr] = dict(zip(params, node.args))
         for keyword in node.keywords:
-            if keyword.arg not in params or keyword.arg in given:
-                self.fail(
-                    ParserTypeError,
-                    f"inline function '{function.name}' does not take '{keyword.arg}' here",
-                    keyword.value,
-                )
+            if keyword.arg is None or keyword.arg not in params or keyword.arg in given:
+                message = f"inline function '{function.name}' does not take '{keyword.arg}' here"
+                self.fail(ParserTypeError, message, keyword.value)
             given[keyword.arg] = keyword.value
         count = len(node.args) + len(node.keywords)
         if len(given) != len(params) or len(node.args) > len(params):
@@ -65,15 +58,30 @@ class InlineMixin(CallsMixin):
                 node,
                 f"call {function.name}({', '.join(params)})",
             )
-        return [self._inline_argument(p, given[p], node) for p in params]
+        return {p: given[p] for p in params}
 
-    def _inline_argument(self, name: str, arg: ast.expr, node: ast.Call) -> Any:
-        """The value a parameter stands for: a variable, or one made for the argument's value."""
-        value = self.value(arg)
-        if not isinstance(value, Expr):
-            return self.as_expr(value, arg)
-        if isinstance(value, Var):
-            return value
-        var = Var(name, value.type, self.span(arg))
-        self.body.stmts.append(AssignStmt(var, value, self.span(node)))
+    def _check_inline_type(
+        self, child: FunctionParser, function: InlineFunction, param: str, value: Any, arg: ast.expr
+    ) -> None:
+        annotation = next(a.annotation for a in function.node.args.args if a.arg == param)
+        if annotation is None or not isinstance(value, Expr):
+            return
+        wanted, _ = child.types.resolve_param_type(annotation)
+        found = difference(wanted, value.type)
+        if found is not None:
+            found = found.replace("the annotation", "the parameter").replace("the value", "the argument")
+            self.fail(ParserTypeError, f"Argument '{param}' of '{function.name}' does not fit: {found}", arg)
+
+    def _inline_value(self, name: str, value: Any, arg: ast.expr, node: ast.Call, copy: bool) -> Any:
+        """What a parameter stands for: the argument's variable, or one made for its value.
+
+        A parameter that loops or branches assign to has a variable of its own, so that the caller's stays as it is.
+        """
+        expr = self.as_expr(value, arg)
+        if not isinstance(value, Expr) and not copy:
+            return expr
+        if isinstance(expr, Var) and not copy:
+            return expr
+        var = Var(name, expr.type, self.span(arg))
+        self.emit(AssignStmt(var, expr, self.span(node)))
         return var

@@ -28,13 +28,14 @@ from .calls import OP_HOOKS
 from .dependencies import DependenciesMixin
 from .expr_evaluator import MISSING
 from .optimizations import Optimizations, OptimizationsMixin
+from .predicates import PredicatesMixin
 from .statements import STATEMENTS, Body
 
 _TASK_ID: Final = ScalarType(DataType.TASK_ID)
 _INCORE_TYPES: Final = frozenset({FunctionType.InCore, FunctionType.AIC, FunctionType.AIV})
 
 
-class RegionsMixin(OptimizationsMixin, DependenciesMixin):
+class RegionsMixin(OptimizationsMixin, DependenciesMixin, PredicatesMixin):
     """Parses with statements and region loops."""
 
     def _with(self, node: ast.With, limit: int) -> None:
@@ -170,7 +171,7 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
         return attrs
 
     def _merge_dump_tags(self, attrs: dict[str, Any]) -> None:
-        tags = self.__dict__.get("dump_tags")
+        tags = self.dump_tags
         if tags and not any(r in ("at", "spmd") for r in self.regions):
             known = list(attrs.get("dump_vars", ()))
             attrs["dump_vars"] = known + [t for t in tags if all(t is not k for k in known)]
@@ -226,7 +227,7 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
         attrs = self._launch_attrs(options) | entries.attrs()
         self._merge_dump_tags(attrs)
         self._capture(target, attrs, node)
-        body = self.stmt_of(self.region_body("at", node, limit), node)
+        body = self.stmt_of(self._task_body("at", attrs, node, limit), node)
         self.emit(InCoreScopeStmt(name_hint=hint, body=body, split=entries.split, attrs=attrs, span=self.span(node)))
 
     # -- pl.cluster, pl.scope
@@ -279,6 +280,7 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
             self.fail(ParserSyntaxError, "pl.spmd() cannot capture a TaskId when nested inside pl.cluster()", target)
         core_num, sync, hint, entries, attrs = self._spmd_settings(options, call)
         self._capture(target, attrs, node)
+        self._scope_predicate(options, attrs, deps_allowed=target is not None)
         carrier = self._carrier(node.body)
         if carrier is not None and entries.given:
             self._misplaced_optimizations(carrier, options["optimizations"])
@@ -286,16 +288,32 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
         wrap = carrier is None and (entries.given or reads_index)
         if carrier is None and not reads_index:
             self._check_dispatch(node)
-        body = self.stmt_of(self.region_body("spmd", node, limit), node)
+        body = self.stmt_of(self._task_body("spmd", attrs, node, limit), node)
         self._emit_spmd(core_num, sync, hint, entries if wrap else None, body, attrs, node)
+
+    def _scope_predicate(self, options: dict[str, ast.expr], attrs: dict[str, Any], deps_allowed: bool) -> None:
+        if "predicate" not in options:
+            return
+        if "cluster" in self.regions:
+            message = "pl.spmd(predicate=..) cannot be nested inside `pl.cluster`: it launches no task there"
+            self.fail(ParserSyntaxError, message, options["predicate"])
+        deps = attrs.get("manual_dep_edges", ())
+        attrs["predicate"] = self.predicate(options["predicate"], deps, deps_allowed)
+
+    def _task_body(self, kind: str, attrs: dict[str, Any], node: ast.With, limit: int) -> Body:
+        """The body of a region that becomes a task; tensors bound in it come from that task."""
+        body = self.region_body(kind, node, limit)
+        task = attrs.get("task_id_var")
+        if task is not None:
+            made = [s.var for s in body.stmts if isinstance(s, AssignStmt) and isinstance(s.var.type, TensorType)]
+            self.producers.update((var, task) for var in made)
+        return body
 
     def _spmd_settings(
         self, options: dict[str, ast.expr], call: ast.Call
     ) -> tuple[Expr, bool, str, Optimizations, dict[str, Any]]:
         if "core_num" not in options:
             self.fail(ParserSyntaxError, "pl.spmd() requires core_num", call, "write pl.spmd(8)")
-        if "predicate" in options:
-            self.fail(UnsupportedFeatureError, "dispatch predicates are not supported", options["predicate"])
         core_num = self.core_num(options["core_num"])
         attrs = self._launch_attrs(options)
         if attrs.get("allow_early_resolve") and "cluster" in self.regions:
@@ -410,6 +428,7 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
                 "write with pl.spmd(.., deps=[..]) as tid:",
             )
         core_num, sync, hint, entries, attrs = self._spmd_settings(options, call)
+        self._scope_predicate(options, attrs, deps_allowed=False)
         body = self._indexed_body("spmd", "tile.get_block_idx", node, limit)
         self._emit_spmd(core_num, sync, hint, entries, body, attrs, node)
 
@@ -450,7 +469,7 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
                 "write mode=pl.SplitMode.UP_DOWN, LEFT_RIGHT or NONE",
             )
         mode = self._member(SplitMode, options["mode"], "mode")
-        outer_mode, self.split_mode = self.__dict__.get("split_mode"), mode
+        outer_mode, self.split_mode = self.split_mode, mode
         body = self._indexed_body("split_aiv", "tile.get_subblock_idx", node, limit)
         self.split_mode = outer_mode
         region: Stmt = SplitAivScopeStmt(split=mode, count=2, body=body, span=self.span(node))
@@ -473,7 +492,7 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin):
                     "write it in a pl.split_aiv region",
                 )
             return self.apply_operator(op, node)
-        mode: SplitMode | None = self.__dict__.get("split_mode")
+        mode = self.split_mode
         if any(k.arg == "mode" for k in node.keywords) or len(node.args) > 1:
             self.fail(ParserSyntaxError, f"pl.{name}() does not take a mode: it has that of its region", node)
         if mode is None:

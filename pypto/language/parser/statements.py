@@ -228,7 +228,11 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         self, target: ast.Name, value: Any, value_node: ast.expr, annotation: ast.expr | None, node: ast.stmt
     ) -> None:
         if isinstance(value, (DataType, Enum)) and annotation is None:
-            self.scopes.define_var(target.id, value, allow_redef=True)
+            self.alias(target.id, value, target)
+            return
+        if isinstance(value, Var) and self._names_dimension(value_node):
+            self.dimensions.add(value)
+            self.alias(target.id, value, target)
             return
         expr = self.as_expr(value, value_node)
         if annotation is not None:
@@ -239,7 +243,11 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
                 self._no_value(expr, value_node)
         self.emit(self.bound(target.id, expr, target, node))
 
-    def bound(self, name: str, value: Expr, target: ast.AST, node: ast.AST) -> Stmt:
+    def _names_dimension(self, node: ast.expr) -> bool:
+        """Whether ``pl.tensor.dim(..)`` gave a dimension of the signature, for which its new name then stands."""
+        return isinstance(node, ast.Call) and getattr(self.callee(node.func), "__name__", "") == "dim"
+
+    def bound(self, name: str, value: Expr, target: ast.AST, node: ast.AST) -> AssignStmt:
         """The statement that gives ``value`` to ``name``."""
         return AssignStmt(self.bind(name, value.type, target), value, self.span(node))
 
@@ -288,8 +296,9 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
             )
         self._check_count(len(names), len(value.type.types), node)
         source = self._hoist_tuple(value, node)
-        for i, name in enumerate(names):
-            self._unpack_one(name, TupleGetItemExpr(source, i, self.span(node)), node)
+        bound = [self._unpack_one(n, TupleGetItemExpr(source, i, self.span(node)), node) for i, n in enumerate(names)]
+        if isinstance(value, Submit):
+            self.producers.update((var, bound[-1]) for var in bound[:-1])
 
     def _hoist_tuple(self, value: Expr, node: ast.stmt) -> Expr:
         if isinstance(value, Var):
@@ -300,12 +309,13 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
 
     def fresh_name(self, stem: str) -> str:
         """A name hint no other temporary of the function has."""
-        count = self.__dict__.setdefault("_fresh", {})
-        count[stem] = count.get(stem, 0) + 1
-        return stem if count[stem] == 1 else f"{stem}_{count[stem] - 1}"
+        count = self.temporaries[stem] = self.temporaries.get(stem, 0) + 1
+        return stem if count == 1 else f"{stem}_{count - 1}"
 
-    def _unpack_one(self, name: ast.Name, item: Expr, node: ast.stmt) -> None:
-        self.emit(self.bound(name.id, self._as_known(name.id, item), name, node))
+    def _unpack_one(self, name: ast.Name, item: Expr, node: ast.stmt) -> Var:
+        stmt = self.bound(name.id, self._as_known(name.id, item), name, node)
+        self.emit(stmt)
+        return stmt.var
 
     def _check_count(self, names: int, values: int, node: ast.AST) -> None:
         if names != values:

@@ -6,7 +6,8 @@ import ast
 from typing import Any, Final
 
 from ...dtypes import DataType
-from ...errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
+from ...errors import ParserSyntaxError, ParserTypeError
+from ...ir.enums import FunctionType
 from ...ir.expr import Expr, Submit, Var
 from ...ir.types import ScalarType, TensorType, TupleType, Type
 from .. import forms
@@ -34,11 +35,10 @@ class SubmitsMixin(RegionsMixin):
             )
         signature = self._kernel(node.args[0], form)
         options = {k.arg: k.value for k in node.keywords if k.arg in allowed}
-        if "predicate" in options:
-            self.fail(UnsupportedFeatureError, "dispatch predicates are not supported", options["predicate"])
         args, overrides = self.launch_arguments(signature, node, skip=1, reserved=frozenset(options) & allowed)
         deps = self.dependencies(options["deps"]) if "deps" in options else []
         self._check_cluster(options)
+        predicate = self.predicate(options["predicate"], deps) if "predicate" in options else None
         attrs = self.call_attrs(options.get("attrs"), len(args))
         if overrides:
             attrs["arg_direction_overrides"] = overrides
@@ -61,6 +61,7 @@ class SubmitsMixin(RegionsMixin):
             core_num=core_num,
             sync_start=self.flag(options, "sync_start"),
             allow_early_resolve=self.flag(options, "allow_early_resolve"),
+            predicate=predicate,
         )
 
     def _kernel(self, node: ast.expr, form: str) -> Signature:
@@ -123,7 +124,7 @@ class SubmitsMixin(RegionsMixin):
                         element,
                     )
                 found.append(value)
-        tagged = [a for a in args if isinstance(a, Var) and a in self.__dict__.get("dump_tags", {})]
+        tagged = [a for a in args if isinstance(a, Var) and a in self.dump_tags]
         made: list[Var] = []
         for var in [*found, *tagged]:
             if all(var is not m for m in made):
@@ -145,6 +146,19 @@ def _task_dummy(self: Any, op: Any, node: ast.Call) -> Expr:
 
 
 OP_HOOKS["task_dummy"] = _task_dummy
+
+
+def _dim(self: Any, op: Any, node: ast.Call) -> Expr:
+    """``pl.tensor.dim(x, i)``: the dimension x's type names, where the signature declares it."""
+    made = self.apply_operator(op, node)
+    if self.func_type is not FunctionType.Orchestration:
+        return made
+    tensor, axis = made.args[0].type, getattr(made.args[1], "value", None)
+    dim = tensor.shape[axis] if axis is not None else None
+    return dim if isinstance(dim, Var) else made
+
+
+OP_HOOKS["dim"] = _dim
 
 
 @form_value(forms.submit)

@@ -6,7 +6,7 @@ import ast
 import warnings
 from typing import Any
 
-from ...errors import InvalidOperationError, ParserTypeError, UnsupportedFeatureError
+from ...errors import ParserTypeError, UnsupportedFeatureError
 from ...ir import scalar as S
 from ...ir.expr import ConstInt, Expr, Max, Min
 from ...ir.types import ArrayType, ScalarType, ShapedType, TensorType, TileType
@@ -39,7 +39,7 @@ class SubscriptsMixin(StatementsMixin):
             self._check_bounds(index, t.shape[0], node.slice)
             return self.operator("array.get_element", [owner, index], node)
         if not isinstance(t, (TensorType, TileType)):
-            self.fail(InvalidOperationError, f"a {type_text(t)} cannot be subscripted", node)
+            self.fail(ParserTypeError, f"Subscript requires Tuple, Tensor, Tile, or Array, got {type_text(t)}", node)
         level = "tile" if isinstance(t, TileType) else "tensor"
         axes = self._axes(t, node, level)
         if all(a.dropped for a in axes):
@@ -165,7 +165,8 @@ class SubscriptsMixin(StatementsMixin):
         if isinstance(value, bool) or not isinstance(value, (int, Expr)):
             self.fail(ParserTypeError, f"an index must be an integer, got {type(value).__name__}", node)
         if isinstance(value, int) and value < 0:
-            self.fail(UnsupportedFeatureError, f"negative index {value}", node, "count from the start: x.shape[i] - 1")
+            hint = "count from the start: x.shape[i] - 1"
+            self.fail(ParserTypeError, f"an index must be non-negative, got {value}", node, hint)
         if isinstance(value, Expr) and not (isinstance(value.type, ScalarType) and value.type.dtype.is_int()):
             self.fail(ParserTypeError, f"an index must be an integer scalar, got {type_text(value.type)}", node)
         return value
@@ -233,7 +234,7 @@ class SubscriptsMixin(StatementsMixin):
             item = self.retype_constant(self.as_expr(value, source), t.dtype)
             return self.operator("array.update_element", [owner, index, item], node)
         if not isinstance(t, (TensorType, TileType)):
-            self.fail(InvalidOperationError, f"a {type_text(t)} cannot be subscripted", target)
+            self.fail(ParserTypeError, f"Subscript requires Tensor, Tile, or Array, got {type_text(t)}", target)
         level = "tile" if isinstance(t, TileType) else "tensor"
         axes = self._axes(t, target, level)
         offsets = [a.offset for a in axes]

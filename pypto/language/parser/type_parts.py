@@ -53,7 +53,9 @@ class PartsMixin:
     fail: Callable[..., NoReturn]
     span: Callable[[ast.AST], Any]
 
-    _bases: dict[str, Var]
+    bases: dict[str, Var]
+    """Allocation base variables by name: one name is one allocation."""
+    declarations: dict[str, MemRefDecl]
 
     def resolve_part(self, kind: str, node: ast.expr, shape: list[Any]) -> Any:
         """A layout (as a view), view, memory space or MemRef."""
@@ -192,13 +194,6 @@ class PartsMixin:
 
     # -- allocations
 
-    @property
-    def bases(self) -> dict[str, Var]:
-        """Allocation base variables by name: one name is one allocation."""
-        if "_bases" not in self.__dict__:
-            self._bases = {}
-        return self._bases
-
     def base(self, name: str) -> Var:
         return self.bases.setdefault(name, Var(name, PtrType()))
 
@@ -281,7 +276,7 @@ class PartsMixin:
         """A declared allocation and its name belong to each other alone."""
         if isinstance(node, ast.Call):
             return
-        known: dict[str, MemRefDecl] = self.__dict__.setdefault("_declarations", {})
+        known = self.declarations
         other = next((n for n, d in known.items() if d is decl and n != name), None)
         if other is not None:
             self.fail(f"one allocation is declared under two names, '{other}' and '{name}'", node)

@@ -58,10 +58,11 @@ class TypeResolver(PartsMixin):
         self.spans = span_tracker
         self.parse_expression = parse_expression
         self.source_lines = source_lines
+        self.bases, self.declarations = {}, {}
 
     def share_bases(self, bases: dict[str, Any]) -> None:
         """Use ``bases`` for allocations by name, so that all functions of a program mean the same ones."""
-        self._bases = bases
+        self.bases = bases
 
     # -- types
 

@@ -25,7 +25,7 @@ from ...ir.stmt import (
 )
 from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, get_decl
-from ...ops.rules import all_same, dims_text
+from ...ops.rules import all_same, dim_text, dims_text, value as static_value
 from ..emitting import EmittingRewriter, build, kind_of
 from . import expand_clone as expand_clone
 from .plan import MAT, VEC, Plan, Role, computes_tile, is_tensor, role_of
@@ -110,10 +110,28 @@ class Converter(EmittingRewriter):
 
     def load(self, tensor: Expr, space: MemorySpace, span: Span) -> Var:
         """All of ``tensor`` as a new tile in ``space``."""
+        self._check_static(tensor, span)
         zeros = [index_const(0)] * len(kind_of(tensor).shape)
         call = self.load_call(tensor, zeros, kind_of(tensor).shape, kind_of(tensor).valid_shape, space, span)
         name = written_name(tensor.name_hint) if isinstance(tensor, Var) else "value"
         return self.emit(f"{name}__{'mat' if space is MAT else 'tile'}", call, span)
+
+    def _check_static(self, tensor: Expr, span: Span) -> None:
+        shape = kind_of(tensor).shape
+        dynamic = next((i for i, d in enumerate(shape) if static_value(d) is None), None)
+        if dynamic is None:
+            return
+        name = written_name(tensor.name_hint) if isinstance(tensor, Var) else "a tensor"
+        window = ["32" if i == dynamic else dim_text(d) for i, d in enumerate(shape)]
+        part = [f"pl.min(32, {dim_text(shape[dynamic])} - i)" if i == dynamic else w for i, w in enumerate(window)]
+        offset = ["i" if i == dynamic else "0" for i in range(len(shape))]
+        raise user_error(
+            ValueError,
+            f"{name!r} of shape {dims_text(shape)} is used whole, and a tile needs constant extents",
+            span,
+            f"work on blocks: pl.slice({name}, [{', '.join(window)}], [{', '.join(offset)}], "
+            f"valid_shape=[{', '.join(part)}])",
+        )
 
     def load_call(
         self, tensor: Expr, offsets: Any, shape: Any, valid: Any, space: MemorySpace, span: Span, **kwargs: Any

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ...errors import user_error
 from ...ir.expr import Call, Expr, Var, index_const
-from ...ops.rules import dims_text, product, value
+from ...ops.registry import rebind
+from ...ops.rules import dims_text, plus, product, value
 from ..emitting import build, kind_of
-from .rewrite import Flattener, batch_index, rule
+from .rewrite import Flattener, batch_index, load_flat, rule
 
 
 @rule("tile.batch_matmul")
@@ -25,7 +26,7 @@ def _batch_matmul_acc(cv: Flattener, call: Call) -> Expr:
 def _multiply(cv: Flattener, call: Call, acc: Expr | None, lhs: Expr, rhs: Expr) -> Expr:
     batch = kind_of(call).shape[:-2]
     count = value(product(batch)) or 1
-    operands = [cv.rewrite(o) for o in (lhs, rhs)]
+    operands = [o if isinstance(o, Var) and o in cv.by_page else cv.rewrite(o) for o in (lhs, rhs)]
     if count == 1:
         return _product(call, None if acc is None else cv.rewrite(acc), *operands)
     if cv.result is None:
@@ -63,6 +64,8 @@ def _product(call: Call, acc: Expr | None, lhs: Expr, rhs: Expr) -> Call:
 
 def _page(cv: Flattener, call: Call, operand: Expr, flat: Expr, index: Sequence[int]) -> Expr:
     """The matrix of ``operand`` at batch ``index``; one with fewer batch dimensions repeats."""
+    if isinstance(operand, Var) and operand in cv.by_page:
+        return _loaded_page(cv, call, operand, index)
     *batch, rows, columns = kind_of(operand).shape
     number = 0
     for extent, place in zip(batch, index[len(index) - len(batch) :]):
@@ -75,3 +78,21 @@ def _page(cv: Flattener, call: Call, operand: Expr, flat: Expr, index: Sequence[
     else:
         place = [index_const(number * (value(rows) or 0)), index_const(0)]
     return cv.emit("operand", build("tile.slice", flat, [rows, columns], place, span=call.span))
+
+
+def _loaded_page(cv: Flattener, call: Call, operand: Var, index: Sequence[int]) -> Expr:
+    """The matrix of ``operand`` at batch ``index``, loaded by itself."""
+    load, transposed = cv.by_page[operand]
+    b = rebind(load)
+    window = list(b["shapes"].elements)
+    valid = list(b["valid_shape"].elements if b["valid_shape"] is not None else window)
+    offsets = list(b["offsets"].elements)
+    batch = len(window) - 2
+    for axis, place in enumerate(index[len(index) - batch :]):
+        repeated = value(window[axis]) == 1
+        offsets[axis] = offsets[axis] if repeated else plus(offsets[axis], index_const(place))
+        window[axis] = valid[axis] = index_const(1)
+    page = cv.emit("operand", load_flat(cv, load, offsets, window, valid))
+    if not transposed:
+        return page
+    return cv.emit("operand_t", build("tile.transpose_view", page, span=call.span))

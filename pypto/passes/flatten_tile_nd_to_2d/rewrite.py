@@ -39,6 +39,8 @@ class Flattener(EmittingRewriter):
     def __init__(self) -> None:
         super().__init__()
         self.pages: dict[Var, list[Expr]] = {}
+        self.by_page: dict[Var, tuple[Call, bool]] = {}
+        """Loads that must be done matrix by matrix, by the variable of the whole or of its transposed view."""
         self.by_column: set[Expr] = set()
         """Flattened tiles whose batches lie side by side rather than one above the other."""
         self.result: Var | None = None
@@ -56,6 +58,8 @@ class Flattener(EmittingRewriter):
     def rewrite_assign(self, op: AssignStmt) -> Stmt:
         self.result = op.var
         made = self.rewrite(op.value)
+        if op.var in self.by_page:
+            return seq([])
         if op.var in self.pages or (isinstance(made, Var) and not isinstance(op.value, Var)):
             self.vars[op.var] = made
             return seq([])
@@ -73,6 +77,16 @@ class Flattener(EmittingRewriter):
                 "only be stored or accumulated into",
                 self.span,
                 "loop over the batches and multiply 2D tiles, or store the product and load the part you need",
+            )
+        if op in self.by_page:
+            load = self.by_page[op][0]
+            window, whole = rebind(load)["shapes"].elements, kind_of(load.args[0]).shape
+            raise user_error(
+                ValueError,
+                f"a load of {dims_text(window)} from {dims_text(whole)} into Mat has no two-dimensional form: its rows "
+                "do not lie one after another",
+                load.span,
+                "load one matrix at a time",
             )
         return made
 
@@ -131,21 +145,23 @@ def _load(cv: Flattener, call: Call) -> Expr:
 def _load_matrix(cv: Flattener, call: Call) -> Expr:
     """A matmul operand is read from a two-dimensional view of its tensor: the load reorders rows and columns."""
     b = rebind(call)
-    tensor, window = b["tensor"], b["shapes"].elements
-    whole = kind_of(tensor).shape
-    if not runs_together(window, whole):
-        raise user_error(
-            ValueError,
-            f"a load of {dims_text(window)} from {dims_text(whole)} into Mat has no two-dimensional form: its rows "
-            "do not lie one after another",
-            call.span,
-            "load one matrix at a time",
-        )
+    window, whole = b["shapes"].elements, kind_of(b["tensor"]).shape
+    if not runs_together(window, whole) and cv.result is not None:
+        cv.by_page[cv.result] = call, False
+        return call
     valid = b["valid_shape"].elements if b["valid_shape"] is not None else window
+    return load_flat(cv, call, b["offsets"].elements, window, valid)
+
+
+def load_flat(
+    cv: Flattener, call: Call, offsets: Sequence[Expr], window: Sequence[Expr], valid: Sequence[Expr]
+) -> Call:
+    """``call`` for another window of its tensor, through a two-dimensional view."""
+    tensor = call.args[0]
     view = cv.emit("view_2d", _flat_view(tensor, call.span))
-    offsets = flat_offsets(b["offsets"].elements, whole)
+    place = flat_offsets(offsets, kind_of(tensor).shape)
     shape, region = flat_shape(window, call.span), flat_valid(valid, window, call.span)
-    made = build("tile.load", view, offsets, shape, region, span=call.span, **call.kwargs)
+    made = build("tile.load", view, place, shape, region, span=call.span, **call.kwargs)
     return made.replace(attrs=call.attrs) if call.attrs else made
 
 
@@ -331,6 +347,10 @@ def _transpose_page(cv: Flattener, tile: Expr, span: Span) -> Call:
 
 @rule("tile.transpose_view")
 def _transpose_view(cv: Flattener, call: Call) -> Expr:
+    paged = cv.by_page.get(call.args[0]) if isinstance(call.args[0], Var) else None
+    if paged is not None and cv.result is not None:
+        cv.by_page[cv.result] = paged[0], not paged[1]
+        return call
     source = cv.rewrite(call.args[0])
     if source is call.args[0]:
         return cv.generic(call)

@@ -1,0 +1,94 @@
+"""Packing arrays into the fractal order of ``pl.NZ`` tensors, and back.
+
+A ``pl.NZ`` tensor ``[R, C]`` or ``[B, R, C]`` lies in memory as an array ``[B, C/c0, R/16, 16, c0]`` in row-major
+order (B is 1 for ``[R, C]``), where c0 is the number of elements in 32 bytes: 32 for one-byte elements, 16 for f16 and
+bf16, 8 for f32 and int32, 4 for int64. So 16 rows of 32 bytes make a fractal of 512 bytes, the fractals of a column block
+follow each other down the rows, and the column blocks follow each other. That is the array a compiled program
+takes for such a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .dtypes import from_numpy
+from .ir.tensor_view_semantics import FRACTAL_ROWS, nz_c0
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, DTypeLike
+
+
+def c0_of(dtype: DTypeLike) -> int:
+    """Elements of a numpy or ml_dtypes ``dtype`` in a C0 line of 32 bytes.
+
+    Raises TypeError for elements PyPTO does not have, ValueError for those narrower than a byte (bool is one bit).
+    """
+    kind = from_numpy(dtype)
+    if kind.bits < 8:
+        raise ValueError(f"{kind} has no NZ layout: its elements are narrower than a byte")
+    return nz_c0(kind)
+
+
+def to_nz(array: ArrayLike) -> np.ndarray:
+    """``array``, ``[R, C]`` or ``[B, R, C]``, as a new contiguous array ``[B, C/c0, R/16, 16, c0]``.
+
+    Element ``[b, r, c]`` goes to ``[b, c // c0, r // 16, r % 16, c % c0]``. Raises ValueError when R is not a multiple
+    of 16 or C not one of c0, for another rank, and for an element type of less than a byte.
+    """
+    import numpy as np
+
+    source = np.asarray(array)
+    if source.ndim not in (2, 3):
+        raise ValueError(f"an NZ tensor has rank 2 or 3, got rank {source.ndim} {list(source.shape)}")
+    c0 = c0_of(source.dtype)
+    *batch, rows, columns = source.shape
+    if rows % FRACTAL_ROWS:
+        raise ValueError(f"{rows} rows are not a multiple of {FRACTAL_ROWS}, got {list(source.shape)}: pad the rows")
+    if columns % c0:
+        raise ValueError(
+            f"{columns} columns are not a multiple of c0 = {c0} {source.dtype.name} elements, got "
+            f"{list(source.shape)}: pad the columns"
+        )
+    count = batch[0] if batch else 1
+    blocks = source.reshape(count, rows // FRACTAL_ROWS, FRACTAL_ROWS, columns // c0, c0)
+    return np.array(blocks.transpose(0, 3, 1, 2, 4), order="C")
+
+
+def from_nz(array: ArrayLike, shape: Sequence[int] | None = None) -> np.ndarray:
+    """The array that `to_nz` packed, as a new contiguous one.
+
+    ``array`` is ``[B, C/c0, R/16, 16, c0]``. The result is ``shape``, by default ``[R, C]`` when B is 1, else
+    ``[B, R, C]``. With ``shape``, ``array`` may also be the same elements in any shape. Raises ValueError when
+    the shapes do not fit.
+    """
+    import numpy as np
+
+    packed = np.asarray(array)
+    c0 = c0_of(packed.dtype)
+    if shape is not None:
+        packed = _as_blocks(packed, tuple(shape), c0)
+    if packed.ndim != 5 or packed.shape[3:] != (FRACTAL_ROWS, c0):
+        raise ValueError(
+            f"an NZ array of {packed.dtype.name} has shape [B, C/{c0}, R/{FRACTAL_ROWS}, {FRACTAL_ROWS}, {c0}], got "
+            f"{list(packed.shape)}"
+        )
+    count, columns, rows = packed.shape[:3]
+    if shape is None:
+        shape = (*((count,) if count != 1 else ()), rows * FRACTAL_ROWS, columns * c0)
+    return np.array(packed.transpose(0, 2, 3, 1, 4), order="C").reshape(shape)
+
+
+def _as_blocks(packed: np.ndarray, shape: tuple[int, ...], c0: int) -> np.ndarray:
+    """``packed`` in the blocked shape of an NZ tensor ``shape``."""
+    if len(shape) not in (2, 3) or shape[-2] % FRACTAL_ROWS or shape[-1] % c0:
+        raise ValueError(f"no NZ tensor of {packed.dtype.name} has shape {list(shape)}: [.., {FRACTAL_ROWS} * n, {c0} * m]")
+    batch = shape[0] if len(shape) == 3 else 1
+    blocked = (batch, shape[-1] // c0, shape[-2] // FRACTAL_ROWS, FRACTAL_ROWS, c0)
+    size = batch * shape[-1] * shape[-2]
+    if packed.size != size:
+        raise ValueError(f"{list(packed.shape)} has {packed.size} elements, not the {size} of {list(shape)}")
+    if packed.ndim == 5 and packed.shape != blocked:
+        raise ValueError(f"{list(packed.shape)} is not the NZ form {list(blocked)} of {list(shape)}")
+    return packed.reshape(blocked)
