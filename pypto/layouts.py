@@ -83,7 +83,9 @@ def from_nz(array: ArrayLike, shape: Sequence[int] | None = None) -> np.ndarray:
 def _as_blocks(packed: np.ndarray, shape: tuple[int, ...], c0: int) -> np.ndarray:
     """``packed`` in the blocked shape of an NZ tensor ``shape``."""
     if len(shape) not in (2, 3) or shape[-2] % FRACTAL_ROWS or shape[-1] % c0:
-        raise ValueError(f"no NZ tensor of {packed.dtype.name} has shape {list(shape)}: [.., {FRACTAL_ROWS} * n, {c0} * m]")
+        raise ValueError(
+            f"no NZ tensor of {packed.dtype.name} has shape {list(shape)}: [.., {FRACTAL_ROWS} * n, {c0} * m]"
+        )
     batch = shape[0] if len(shape) == 3 else 1
     blocked = (batch, shape[-1] // c0, shape[-2] // FRACTAL_ROWS, FRACTAL_ROWS, c0)
     size = batch * shape[-1] * shape[-2]

@@ -32,7 +32,7 @@ _LAYOUTS = {
 def strides_of(type: TensorType) -> tuple[Sequence[Expr], TensorLayout]:
     """Element strides and layout of a tensor's view.
 
-    A column ``[M, 1]`` without a view is stated as DN with strides ``[1, M]``: the bytes are the same, and a
+    A column ``[.., M, 1]`` without a view is stated as DN with strides ``[.., 1, M]``: the bytes are the same, and a
     column tile, which is column major, is loaded from a DN view.
     """
     view = type.tensor_view
@@ -40,9 +40,10 @@ def strides_of(type: TensorType) -> tuple[Sequence[Expr], TensorLayout]:
         return view.stride, view.layout
     layout = view.layout if view is not None else TensorLayout.ND
     shape = type.shape
-    is_column = len(shape) == 2 and isinstance(shape[1], ConstInt) and shape[1].value == 1
+    is_column = len(shape) > 1 and isinstance(shape[-1], ConstInt) and shape[-1].value == 1
     if layout is TensorLayout.ND and is_column:
-        return (index_const(1), shape[0]), TensorLayout.DN
+        strides = build_logical_strides_from_layout(shape, layout)
+        return (*strides[:-1], shape[-2]), TensorLayout.DN
     return build_logical_strides_from_layout(shape, layout), layout
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 
 
 class MemorySpace(Enum):
@@ -190,11 +190,31 @@ class PipeType(Enum):
     ALL = 7
 
 
-class AtomicType(Enum):
+class AtomicType(IntEnum):
     """Read-modify-write mode of a store."""
 
     None_ = 0
     Add = 1
 
-    def __int__(self) -> int:
-        return self.value
+
+class NotifyOp(IntEnum):
+    """What a notification does to the peer's signal element."""
+
+    AtomicAdd = 0
+    Set = 1
+
+
+class WaitCmp(IntEnum):
+    """The comparison a wait makes: signal element against expected value."""
+
+    Eq = 0
+    Ge = 1
+
+
+class ReduceOp(IntEnum):
+    """How a collective combines the ranks' elements."""
+
+    Sum = 0
+    Max = 1
+    Min = 2
+    Prod = 3

@@ -17,7 +17,6 @@ from ..ir.span import Span
 from .parser.function_parser import FunctionOptions, FunctionParser
 from .parser.program_parser import Method, ProgramContext, record_externals
 from .parser.source import SourceFile, locate_function
-from .parser.span_tracker import SpanTracker
 
 _MISSING: Final = object()
 
@@ -179,7 +178,7 @@ def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
 
 def _class_span(source: SourceFile, node: ast.ClassDef) -> Span:
     """A class from its first decorator on."""
-    whole = SpanTracker(source.filename, source.lines).get_span(node)
+    whole = source.spans().get_span(node)
     line = node.decorator_list[0].lineno if node.decorator_list else node.lineno
     return Span(whole.filename, line, whole.begin_column, whole.end_line, whole.end_column)
 

@@ -6,13 +6,14 @@ An operator is one `declare` call. Its signature string gives each parameter's e
 
 - ``in`` / ``out`` / ``inout``: an expression argument whose buffer is read / overwritten / both. Every argument
   states one; an ``out`` argument may be overwritten in part.
-- ``attr``: a compile-time keyword; ``pos`` one that is printed by position.
+- ``attr``: a compile-time keyword; ``pos`` one that is printed by position, ``key`` one that is never given so.
 
-Argument kinds: ``tile``, ``tensor``, ``array``, ``scalar``, ``index``, ``dims`` (a list of integers or integer
-expressions, one ``MakeTuple``), ``any``; ``a|b`` accepts both; ``scalar like x`` gives a literal the element dtype of
-argument ``x``, or the dtype ``x`` names. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are
-Python types, enumerations of the IR, or conversions registered with `attr_kind`; a ``!`` suffix stores the attribute
-even at its default.
+Argument kinds: ``tile``, ``tensor``, ``dist`` (a tensor bound to a communication window), ``array``, ``scalar``,
+``index``, ``dims`` (a list of integers or integer expressions, one ``MakeTuple``), ``ptr``, ``ctx``, ``any``; ``a|b``
+accepts both; ``scalar like x`` gives a literal the element dtype of argument ``x``, or the dtype ``x`` names. A ``?``
+suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations of the IR, or
+conversions registered with `attr_kind`; a ``+`` suffix stores the attribute even at its default, ``!`` also requires
+it where the IR is built directly.
 """
 
 from __future__ import annotations
@@ -30,7 +31,17 @@ from ..ir.expr import KNOWN_OPS, Call, ConstBool, ConstFloat, ConstInt, Expr, Ma
 from ..ir.node import EMPTY, NodeList
 from ..ir.scalar import scalar_const
 from ..ir.span import UNKNOWN_SPAN, Span
-from ..ir.types import ArrayType, ScalarType, TensorType, TileType, Type, UnknownType
+from ..ir.types import (
+    ArrayType,
+    CommCtxType,
+    DistributedTensorType,
+    PtrType,
+    ScalarType,
+    TensorType,
+    TileType,
+    Type,
+    UnknownType,
+)
 
 
 class ArgEffect(Enum):
@@ -73,11 +84,14 @@ class Param:
     like: str | None = None
     """The argument whose element dtype a literal takes, or a dtype."""
     always: bool = False
-    """Whether the attribute is stored at its default too, and required of `build_ir_call`."""
+    """Whether the attribute is stored at its default too."""
     positional: bool = False
     """Whether the attribute is printed by position."""
     stored: Any = MISSING
     """The default as it is stored."""
+    required: bool = False
+    """Whether `build_ir_call` requires the attribute."""
+    keyword_only: bool = False
 
     @property
     def is_attr(self) -> bool:
@@ -138,6 +152,10 @@ class OpDecl:
     """Whether a call whose result is unused can go; by default, unless it writes an argument in place."""
     duplicable: bool = True
     """Whether a second core may run a copy."""
+    internal: bool = False
+    """Whether only passes make calls of it."""
+    elided: str | None = None
+    """The optional argument that leaves no gap when it is left out: those after it are of another kind."""
     scalar_form: str | None = None
     """The operator a scalar last argument selects."""
     notice: Callable[[Bound], str | None] | None = None
@@ -152,6 +170,8 @@ class OpDecl:
     args: tuple[Param, ...] = field(init=False)
     attrs: tuple[Param, ...] = field(init=False)
     by_name: Mapping[str, Param] = field(init=False)
+    most: int = field(init=False)
+    """How many parameters may be given by position."""
 
     def __post_init__(self) -> None:
         op = Op(self.name)
@@ -162,12 +182,24 @@ class OpDecl:
         put(self, "args", tuple(p for p in self.params if not p.is_attr))
         put(self, "attrs", tuple(p for p in self.params if p.is_attr))
         put(self, "by_name", {p.name: p for p in self.params})
+        put(self, "most", sum(not p.keyword_only for p in self.params))
 
     def param(self, name: str) -> Param:
         return self.by_name[name]
 
     def arg_index(self, name: str) -> int:
         return next(i for i, p in enumerate(self.args) if p.name == name)
+
+    def slots(self, args: Sequence[Any]) -> tuple[Param, ...]:
+        """The arguments that the positional ``args`` are, in order."""
+        if self.elided is None:
+            return self.args
+        param = self.by_name[self.elided]
+        index = self.args.index(param)
+        given = args[index] if len(args) > index else None
+        if given is None or (isinstance(given, Expr) and _fits(param.kinds, given)):
+            return self.args
+        return self.args[:index] + self.args[index + 1 :]
 
     @property
     def signature(self) -> str:
@@ -227,7 +259,7 @@ def declare(name: str, signature: str, infer: Callable[[Bound], Type], doc: str,
 
 def _check_facts(decl: OpDecl) -> None:
     arguments = {p.name: p for p in decl.args}
-    about_args = set(decl.spaces) | set(decl.effects) | {decl.inherits, decl.reuses} - {None}
+    about_args = set(decl.spaces) | set(decl.effects) | {decl.inherits, decl.reuses, decl.elided} - {None}
     about_args |= {p.like for p in decl.params if p.like not in DataType.__members__} - {None}
     unknown = about_args - set(arguments)
     if decl.pto is not None:
@@ -262,18 +294,27 @@ def _parse_param(op: str, text: str) -> Param:
     words, _, kinds = head.partition(":")
     effect, _, name = words.strip().partition(" ")
     kinds, _, like = kinds.strip().partition(" like ")
-    if not name or not kinds or effect not in (*_EFFECTS, "attr", "pos"):
+    if not name or not kinds or effect not in (*_EFFECTS, "attr", "pos", "key"):
         raise ValueError(f"operator {op}: parameter {text!r} needs an effect (in, out, inout, attr), a name and a kind")
     value: Any = MISSING
     if default.strip():
         value = _default(default.strip())
     elif kinds.endswith("?"):
         value = None
-    names = tuple(kinds.rstrip("?!").split("|"))
+    names = tuple(kinds.rstrip("?!+").split("|"))
     convert = _ATTR_KINDS.get(names[0])
     stored = value if convert is None or value is MISSING or value is None else convert(value)
     return Param(
-        name.strip(), names, _EFFECTS.get(effect), value, like.strip() or None, "!" in kinds, effect == "pos", stored
+        name.strip(),
+        names,
+        _EFFECTS.get(effect),
+        value,
+        like.strip() or None,
+        kinds[-1] in "!+",
+        effect == "pos",
+        stored,
+        kinds[-1] == "!",
+        effect == "key",
     )
 
 
@@ -300,9 +341,18 @@ def _enum_names() -> dict[str, Any]:
     return {k: v for k, v in vars(enums).items() if isinstance(v, type) and issubclass(v, Enum)}
 
 
+_LOADED_LATER: Final = ("pld.", "builtin.", "dist.")
+"""Operators whose declarations are loaded when one of them is first asked for."""
+
+
 def get_decl(name: str) -> OpDecl | None:
     """The declaration of operator ``name``."""
-    return _REGISTRY.get(name)
+    found = _REGISTRY.get(name)
+    if found is None and name.startswith(_LOADED_LATER):
+        from . import distributed  # noqa: F401
+
+        found = _REGISTRY.get(name)
+    return found
 
 
 def all_decls() -> Iterable[OpDecl]:
@@ -357,10 +407,10 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
     Raises OpTypeError for wrong counts, unknown keywords and wrong kinds, naming the signature.
     """
     params = decl.params
-    if len(args) > len(params):
-        raise OpTypeError(f"{decl.name} takes {len(params)} arguments, got {len(args)}: {decl.signature}")
+    if len(args) > decl.most:
+        raise _too_many(decl, decl.most, len(args))
     given: dict[str, Any] = {}
-    for param, value in zip(params, args):
+    for param, value in zip(params if decl.elided is None else decl.slots(args), args):
         given[param.name] = value
     if kwargs:
         _add_keywords(decl, given, kwargs)
@@ -371,10 +421,7 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
         if value is None:
             value = param.default
         if value is MISSING:
-            needed = sum(not p.optional for p in params)
-            raise OpTypeError(
-                f"{decl.name} takes {needed} arguments at least, {param.name!r} is missing: {decl.signature}"
-            )
+            raise _missing(decl, param)
         if param.effect is None:
             values[param.name] = _convert_attr(decl, param, value)
             continue
@@ -386,6 +433,22 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
     return Bound(decl, values, span)
 
 
+def _too_many(decl: OpDecl, most: int, count: int) -> OpTypeError:
+    takes = f"{'at most' if any(p.optional for p in decl.params) else 'exactly'} {most}" if most else "no"
+    return OpTypeError(
+        f"{decl.name} takes {takes} positional argument{'' if most == 1 else 's'}, got {count}: {decl.signature}"
+    )
+
+
+def _missing(decl: OpDecl, param: Param) -> OpTypeError:
+    needed = sum(not p.optional for p in decl.params)
+    kind = "keyword" if param.keyword_only else "positional"
+    return OpTypeError(
+        f"{decl.name} requires {needed} arg{'' if needed == 1 else 's'}, missing required {kind} argument "
+        f"{param.name!r}: {decl.signature}"
+    )
+
+
 def _add_keywords(decl: OpDecl, given: dict[str, Any], kwargs: Mapping[str, Any]) -> None:
     for name, value in kwargs.items():
         if name in given:
@@ -393,16 +456,23 @@ def _add_keywords(decl: OpDecl, given: dict[str, Any], kwargs: Mapping[str, Any]
         if name not in decl.by_name:
             close = get_close_matches(name, list(decl.by_name), 1)
             meant = f"; did you mean {close[0]!r}?" if close else "."
+            none = "" if decl.params else " and takes no kwargs"
             raise OpTypeError(
-                f"{decl.name} got an unexpected keyword argument '{name}'{meant} It is {decl.signature}"
+                f"{decl.name} got an unexpected keyword argument '{name}'{none}{meant} It is {decl.signature}"
                 f"\n  Unknown kwarg {name!r}"
             )
         given[name] = value
 
 
-_KIND_TYPES: dict[str, Any] = {"tile": TileType, "tensor": TensorType, "array": ArrayType, "scalar": ScalarType}
-_KIND_WORDS = {"tile": "a TileType", "tensor": "a TensorType", "array": "an ArrayType", "scalar": "a scalar",
-               "index": "an integer scalar (INT64/UINT64/INDEX)", "dims": "a list of integers"}  # fmt: skip
+_KIND_TYPES: dict[str, Any] = {
+    "tile": TileType, "tensor": TensorType, "dist": DistributedTensorType, "array": ArrayType, "scalar": ScalarType,
+    "ptr": PtrType, "ctx": CommCtxType,
+}  # fmt: skip
+_KIND_WORDS = {
+    "tile": "a TileType", "tensor": "a TensorType", "dist": "a window-bound DistributedTensor",
+    "array": "an ArrayType", "scalar": "a scalar", "index": "an integer scalar (INT64/UINT64/INDEX)",
+    "dims": "a tuple of integers", "ptr": "a Ptr handle", "ctx": "a CommCtx",
+}  # fmt: skip
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
 
 
@@ -447,23 +517,27 @@ def wrong_kind(decl: OpDecl, param: Param, value: Any) -> OpTypeError:
     which = _ORDINALS[index] if index < len(_ORDINALS) else f"{index + 1}th"
     wanted = " or ".join(_KIND_WORDS.get(k, k) for k in param.kinds)
     got = f"a value of type {value.type}" if isinstance(value, Expr) else f"{type(value).__name__} {value!r:.40}"
+    part = f"the {param.name} tuple" if param.kinds == ("dims",) else wanted
     return OpTypeError(
-        f"{decl.name} requires {param.name} to be {wanted}, got {got}"
-        f"\n  it requires {which} argument to be {wanted}: {decl.signature}"
+        f"{decl.name} requires {which} argument to be {part}: {param.name} must be {wanted}, got {got}"
+        f"\n  hint: {decl.signature}"
     )
 
 
 def make_dims(decl: OpDecl, name: str, values: Iterable[Any], span: Span) -> MakeTuple:
     """A list of integers or integer expressions as one expression."""
     items: list[Expr] = []
-    for value in values:
+    for i, value in enumerate(values):
         if isinstance(value, int):
             items.append(index_const(value))
         elif isinstance(value, Expr) and isinstance(value.type, ScalarType) and not value.type.dtype.is_float():
             items.append(value)
         else:
             got = value.type if isinstance(value, Expr) else type(value).__name__
-            raise OpTypeError(f"{decl.name}: {name!r} must hold integers, got {got}: {decl.signature}")
+            raise OpTypeError(
+                f"{decl.name}: {name!r} must hold integers, {name.removesuffix('s')} {i} must be an integer or index "
+                f"scalar, got {got}: {decl.signature}"
+            )
     return MakeTuple(items, span)
 
 
@@ -540,8 +614,8 @@ def build_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], spa
 
 def _scalar_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[OpDecl, Any, Any]:
     """The scalar form of a call. Keywords it lacks must be at their defaults."""
-    if len(args) > len(decl.params):
-        raise OpTypeError(f"{decl.name} takes {len(decl.params)} arguments, got {len(args)}: {decl.signature}")
+    if len(args) > decl.most:
+        raise _too_many(decl, decl.most, len(args))
     scalar = _REGISTRY[decl.scalar_form or ""]
     renamed = {decl.args[-1].name: scalar.args[-1].name}
     level = "Tile" if decl.name.startswith("tile.") else "Tensor"
@@ -566,14 +640,14 @@ def build_ir_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], 
     Raises OpTypeError as `bind`, TypeError for an attribute of another type, OpError for an always-stored one left out.
     """
     if len(args) > len(decl.args):
-        raise OpTypeError(f"{decl.name} takes {len(decl.args)} arguments, got {len(args)}: {decl.signature}")
+        raise _too_many(decl, len(decl.args), len(args))
     for param in decl.attrs:
         value = kwargs.get(param.name)
-        if value is None and param.always:
+        if value is None and param.required:
             raise OpError(f"{decl.name} requires a {param.name!r} kwarg")
         if value is not None and param.kinds[0] == "PadValue":
             _plain_attr(decl, param, value)
-    named = {p.name: v for p, v in zip(decl.args, args)}
+    named = {p.name: v for p, v in zip(decl.slots(args), args)}
     if named.keys() & kwargs.keys():
         raise OpTypeError(f"{decl.name} got an argument twice: {decl.signature}")
     bound = bind(decl, (), {**named, **kwargs}, span)
@@ -586,7 +660,7 @@ def call_of(bound: Bound, result: Type) -> Call:
     One left out before an argument that was given is stored as an empty tuple, and an empty tuple stands for it.
     """
     decl, values = bound.decl, bound.values
-    args = [values[p.name] for p in decl.args]
+    args = [values[p.name] for p in decl.args if p.name != decl.elided or values[p.name] is not None]
     while args and args[-1] is None:
         args.pop()
     if any(a is None for a in args):
@@ -616,7 +690,7 @@ def rebind(call: Call) -> Bound:
     """The arguments of an existing call by parameter name, None for those left out."""
     decl: OpDecl = call.op.decl
     values: dict[str, Any] = {p.name: None if p.stored is MISSING else p.stored for p in decl.params}
-    for param, arg in zip(decl.args, call.args):
+    for param, arg in zip(decl.slots(call.args), call.args):
         values[param.name] = None if _left_out(param, arg) else arg
     values.update(call.kwargs)
     return Bound(decl, values, call.span)
@@ -626,7 +700,7 @@ def reinfer(call: Call, args: Sequence[Expr]) -> Call:
     """``call`` with other arguments and the result type that follows from them."""
     decl: OpDecl = call.op.decl
     bound = rebind(call)
-    bound.values.update(zip((p.name for p in decl.args), args))
+    bound.values.update(zip((p.name for p in decl.slots(args)), args))
     made = call_of(bound, decl.infer(bound))
     return made.replace(attrs=call.attrs) if call.attrs else made
 
@@ -634,14 +708,15 @@ def reinfer(call: Call, args: Sequence[Expr]) -> Call:
 def arg_effect(call: Call, index: int) -> ArgEffect:
     """What ``call`` does to its argument ``index``. An atomic store reads what it adds to."""
     decl: OpDecl | None = call.op.decl
-    return ArgEffect.Read if decl is None else effect_of(decl, index, call.kwargs)
+    return ArgEffect.Read if decl is None else effect_of(decl, index, call.kwargs, call.args)
 
 
-def effect_of(decl: OpDecl, index: int, kwargs: Mapping[str, Any]) -> ArgEffect:
-    """What an operator called with attributes ``kwargs`` does to its argument ``index``."""
-    if index >= len(decl.args):
+def effect_of(decl: OpDecl, index: int, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> ArgEffect:
+    """What an operator called with attributes ``kwargs`` (and ``args``) does to its argument ``index``."""
+    slots = decl.slots(args)
+    if index >= len(slots):
         return ArgEffect.Read
-    param = decl.args[index]
+    param = slots[index]
     rule = decl.effects.get(param.name)
     return rule(kwargs) if rule is not None else param.effect or ArgEffect.Read
 

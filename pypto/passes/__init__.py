@@ -23,6 +23,13 @@ from .context import (
     runtime_kind_from_name,
     runtime_kind_to_name,
 )
+from .diagnostics import (
+    DiagnosticCheck,
+    DiagnosticCheckRegistry,
+    DiagnosticCheckSet,
+    DiagnosticPhase,
+    get_default_diagnostic_phase,
+)
 from .pipeline import PIPELINE, PassPipeline, run_pipeline
 from .properties import (
     IRProperty,

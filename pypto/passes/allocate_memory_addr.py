@@ -23,7 +23,7 @@ from .base import P, Pass
 from .context import MemoryPlanner, PassContext
 from .cross_core_buffers import NOTHING_RESERVED, RESERVE, Reserved, reserve
 from .memory_lifetimes import Lifetimes, RangeSet
-from .memory_model import Allocation, Relocation, allocations, index_add, offset_const, on_chip, tile_definitions
+from .memory_model import Allocation, Relocation, allocations, index_add, offset_const, on_chip, shown, tile_definitions
 
 DEFAULT_ALIGNMENT = 32
 _LISTED = 8
@@ -200,11 +200,11 @@ def _describe(var: Var) -> str:
     type, memref = var.type, on_chip(var.type)
     assert isinstance(type, TileType) and memref is not None
     dims = ", ".join(map(str, static_dims(type.shape) or ()))
-    return f"{memref.size} bytes: '{var.name_hint}' [{dims}] {type.dtype}, {var.span}"
+    return f"{memref.size} bytes: '{shown(var)}' [{dims}] {type.dtype}, {var.span}"
 
 
 def _hint(tiles: list[Var], capacity: int, space: MemorySpace) -> str:
     memref = on_chip(tiles[0].type) if tiles else None
     if memref is not None and memref.size > capacity:
-        return f"'{tiles[0].name_hint}' alone is larger than {space.name}: load and compute it in smaller blocks"
+        return f"'{shown(tiles[0])}' alone is larger than {space.name}: load and compute it in smaller blocks"
     return "use smaller tiles, or split the loop so that fewer tiles are needed at the same time"

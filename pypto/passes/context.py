@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from .diagnostics import DISABLED_BY_DEFAULT, DiagnosticCheckSet, DiagnosticPhase, get_default_diagnostic_phase
 from .properties import STRUCTURAL, IRProperty
 
 if TYPE_CHECKING:
@@ -142,15 +143,15 @@ _active = threading.local()
 class PassContext:
     """Settings and instruments for the passes run inside a ``with`` block. An inner context replaces the outer one.
 
-    ``verification_level`` and ``memory_planner`` default to what the environment and the compiler choose.
+    ``verification_level`` and ``diagnostic_phase`` default to what the environment chooses.
     """
 
     def __init__(
         self,
         instruments: Sequence[PassInstrument] = (),
         verification_level: VerificationLevel | None = None,
-        diagnostic_phase: Any = None,
-        disabled_diagnostics: Any = None,
+        diagnostic_phase: DiagnosticPhase | None = None,
+        disabled_diagnostics: DiagnosticCheckSet | None = None,
         memory_planner: MemoryPlanner = MemoryPlanner.PYPTO,
         enable_pypto_l0c_double_buffer: bool = False,
         runtime: RuntimeKind = RuntimeKind.TENSORMAP_AND_RINGBUFFER,
@@ -160,8 +161,10 @@ class PassContext:
         self.verification_level = (
             get_default_verification_level() if verification_level is None else verification_level
         )
-        self.diagnostic_phase = diagnostic_phase
-        self.disabled_diagnostics = disabled_diagnostics
+        self.diagnostic_phase = get_default_diagnostic_phase() if diagnostic_phase is None else diagnostic_phase
+        self.disabled_diagnostics = (
+            DiagnosticCheckSet(DISABLED_BY_DEFAULT) if disabled_diagnostics is None else disabled_diagnostics
+        )
         self.memory_planner = memory_planner
         self.enable_pypto_l0c_double_buffer = enable_pypto_l0c_double_buffer
         self.runtime = runtime
@@ -201,10 +204,10 @@ class PassContext:
     def get_verification_level(self) -> VerificationLevel:
         return self.verification_level
 
-    def get_diagnostic_phase(self) -> Any:
+    def get_diagnostic_phase(self) -> DiagnosticPhase:
         return self.diagnostic_phase
 
-    def get_disabled_diagnostics(self) -> Any:
+    def get_disabled_diagnostics(self) -> DiagnosticCheckSet:
         return self.disabled_diagnostics
 
     def get_memory_planner(self) -> MemoryPlanner:

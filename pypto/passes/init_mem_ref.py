@@ -35,6 +35,7 @@ from .memory_model import (
     fills_buffer,
     index_add,
     offset_const,
+    shown,
     steps_of,
     tensor_bytes,
     tile_bytes,
@@ -342,7 +343,7 @@ class _Declarations:
         memref = var.type.memref  # pyright: ignore[reportAttributeAccessIssue]
         if memref is not None and memref.is_pinned:
             raise KernelValueError(
-                f"tile '{var.name_hint}' lands in its source tile's allocation and cannot be bound to "
+                f"tile '{shown(var)}' lands in its source tile's allocation and cannot be bound to "
                 f"'{memref.base.name_hint}'",
                 var.span,
                 "bind the tile it is a view or an in-place result of",
@@ -356,13 +357,13 @@ def _binding_fault(
     name, index, space = memref.base.name_hint, memref.slot_index, type.memory_space
     if size is None:
         return (
-            f"tile '{var.name_hint}' has a dynamic shape and cannot be bound to allocation '{name}'",
+            f"tile '{shown(var)}' has a dynamic shape and cannot be bound to allocation '{name}'",
             "a declared allocation is sized at compile time: give the tile a constant shape",
         )
     if known is not None and space is not None and known.space is not space:
         return (
             f"tiles bound to one allocation must be in the same memory space: '{name}' holds a tile in "
-            f"{known.space.name} and '{var.name_hint}' in {space.name}",
+            f"{known.space.name} and '{shown(var)}' in {space.name}",
             "declare another pl.MemRef for it",
         )
     if slots != memref.slot_count:

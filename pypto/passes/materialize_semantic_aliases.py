@@ -29,6 +29,7 @@ from .memory_model import (
     copy_of,
     fills_buffer,
     on_chip,
+    shown,
     value_at,
     with_allocations,
     with_memref,
@@ -159,6 +160,8 @@ class _Plan:
             return
         if isinstance(value, Var):
             self._same_content(var, value)
+            if value in self._makers:
+                self._makers[var] = self._makers[value]
         decl = decl_of(value)
         if decl is None or not isinstance(value, Call):
             return
@@ -173,8 +176,6 @@ class _Plan:
         mine, other = self._classes[var], self._classes.get(source)  # pyright: ignore[reportArgumentType]
         if other is not None:
             self._merge(other, mine, RangeSet([*other.ranges, *mine.ranges]))
-            if source in self._makers:
-                self._makers.setdefault(var, self._makers[source])  # pyright: ignore[reportArgumentType]
 
     def _merge(self, into: _Class, other: _Class, ranges: RangeSet) -> None:
         into.ranges = ranges
@@ -351,7 +352,7 @@ class _Plan:
 
 def _not_placed(value: Var, end: YieldStmt) -> UnsupportedError:
     return UnsupportedError(
-        f"'{value.name_hint}' takes turns with a tile popped from a cross-core pipe, which has no buffer of its own",
+        f"'{shown(value)}' takes turns with a tile popped from a cross-core pipe, which has no buffer of its own",
         end.span,
         "copy the popped tile first, with pl.move(tile, target_memory=pl.Mem.Vec)",
     )
@@ -361,11 +362,11 @@ def _bound_twice(base: Var, late: _Class, groups: list[_Class]) -> KernelValueEr
     other = next(g for g in groups if g is not late and g.ranges.meets(late.ranges))
     a, b = other.members[0], late.members[0]
     return KernelValueError(
-        f"tiles '{a.name_hint}' and '{b.name_hint}' are bound to the same slot of allocation '{base.name_hint}' and "
+        f"tiles '{shown(a)}' and '{shown(b)}' are bound to the same slot of allocation '{base.name_hint}' and "
         "live at the same time",
         b.span,
         "bind them to different allocations, or to different slots of one",
-        f"'{a.name_hint}' is at {a.span}",
+        f"'{shown(a)}' is at {a.span}",
     )
 
 

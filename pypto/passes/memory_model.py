@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -41,6 +42,17 @@ class Allocation(NamedTuple):
     pinned: bool = False
 
 
+_VERSION = re.compile(r"__(?:ssa|iter|rv|phi|idx|tile)(?:_v\d+)?(?:_mv)*$")
+
+
+def shown(var: Var) -> str:
+    """A variable's name as its author wrote it, without what passes append."""
+    name, count = var.name_hint, 1
+    while count:
+        name, count = _VERSION.subn("", name)
+    return name
+
+
 def offset_const(value: int) -> ConstInt:
     """A byte offset as memory references hold it."""
     return ConstInt(value, DataType.INT64)
@@ -59,8 +71,16 @@ def index_add(a: Expr, b: Expr) -> Expr:
 def with_memref(type: Any, memref: MemRef | None) -> Any:
     """The tensor or tile type ``type`` in another place."""
     if memref is None:
-        return type if type.memref is None else type.__class__(
-            **{f.name: None if f.name == "memref" else getattr(type, f.name) for f in type.fields if f.role != "ignore"}
+        return (
+            type
+            if type.memref is None
+            else type.__class__(
+                **{
+                    f.name: None if f.name == "memref" else getattr(type, f.name)
+                    for f in type.fields
+                    if f.role != "ignore"
+                }
+            )
         )
     return type.replace(memref=memref, symbolic=True)
 
@@ -273,7 +293,7 @@ def check_copy(tile: Var, stmt: Stmt, target: Target) -> None:
         return
     name = _NAMES.get(space, space.name)
     raise UnsupportedError(
-        f"cannot reconcile divergent {name} buffers: '{tile.name_hint}' is needed in two of them at once, and a tile "
+        f"cannot reconcile divergent {name} buffers: '{shown(tile)}' is needed in two of them at once, and a tile "
         f"in {space.name} cannot be copied to another one there",
         stmt.span,
         "make the value anew on each path that overwrites it, or move it to pl.Mem.Vec or store it first",

@@ -8,7 +8,7 @@ from typing import Any
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ..ir.node import IRNode
-from ..ir.program import Function, Program
+from ..ir.program import Program
 from ..ir.stmt import (
     AssignStmt,
     EvalStmt,

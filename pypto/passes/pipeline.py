@@ -13,6 +13,7 @@ from ..ir.types import UnknownType
 from ..ir.visitor import walk
 from .base import Pass
 from .context import CallbackInstrument, MemoryPlanner, PassInstrument, VerificationLevel, current_or_default
+from .diagnostics import DiagnosticPhase, advise
 from .properties import STRUCTURAL, VERIFIED, IRProperty
 
 PIPELINE: tuple[str, ...] = (
@@ -41,7 +42,7 @@ PIPELINE: tuple[str, ...] = (
 
 
 class PassPipeline:
-    """Passes in order.
+    """Passes in order. `run` gives the advice that is due, too.
 
     At level BASIC and above, `run` checks the structural properties of its input and, after each pass, those it
     produced, each once for each time it is produced. Raises VerificationError when a check fails.
@@ -66,6 +67,7 @@ class PassPipeline:
         verified: set[IRProperty] = set()
         if level is not VerificationLevel.NONE:
             _verify(STRUCTURAL & VERIFIED, verified, program, "at pipeline input")
+        advise(context, DiagnosticPhase.PRE_PIPELINE, program)
         for pass_ in self._passes:
             program = pass_(program)
             if dump is not None:
@@ -75,6 +77,8 @@ class PassPipeline:
                 _verify(pass_.produces & VERIFIED, verified, program, f"after pass {pass_.name!r}")
             if level is VerificationLevel.ROUNDTRIP:
                 check_roundtrip(pass_.name, program)
+            advise(context, DiagnosticPhase.POST_PASS, program)
+        advise(context, DiagnosticPhase.POST_PIPELINE, program)
         return program
 
 

@@ -11,7 +11,7 @@ from ..backend.target import Target
 from ..errors import user_error
 from ..ir.enums import FunctionType
 from ..ir.expr import Call
-from ..ir.program import Function, Program, is_incore_type, summarize
+from ..ir.program import Function, Program, is_incore_type, is_orchestration_like, summarize
 from ..ir.stmt import InCoreScopeStmt, ScopeStmt
 from ..ir.visitor import Visitor
 from ..ops.registry import Core
@@ -83,7 +83,7 @@ def prepare(program: Program) -> Program:
 
 def _as_kernel(function: Function) -> Function:
     if function.func_type is not FunctionType.Opaque:
-        if not is_incore_type(function.func_type):
+        if is_orchestration_like(function.func_type):
             _Misplaced(function).visit(function)
         return function
     found = summarize(function)

@@ -183,13 +183,13 @@ def test_a_scalar_operand_selects_the_scalar_form():
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
     [
-        ((), {}, r"'lhs' is missing: add\(lhs, rhs\)"),
-        ((1, 2, 3), {}, "takes 2 arguments, got 3"),
+        ((), {}, r"requires 2 args, missing required positional argument 'lhs': add\(lhs, rhs\)"),
+        ((1, 2, 3), {}, "takes exactly 2 positional arguments, got 3"),
         (("t", "t"), {"rhs": "t"}, "multiple values for 'rhs'"),
         (("t",), {"rsh": "t"}, "unexpected keyword argument 'rsh'; did you mean 'rhs'?"),
-        (("t", "x"), {}, "requires rhs to be a TileType"),
-        (("t", None), {}, "'rhs' is missing"),
-        (("t", "text"), {}, "requires rhs to be a TileType, got str"),
+        (("t", "x"), {}, "requires second argument to be a TileType: rhs must be a TileType"),
+        (("t", None), {}, "missing required positional argument 'rhs'"),
+        (("t", "text"), {}, "rhs must be a TileType, got str"),
     ],
 )
 def test_a_wrong_call_names_the_problem(args, kwargs, message):
@@ -236,7 +236,7 @@ def test_an_ir_call_takes_attributes_as_they_are_stored():
 
 
 def test_an_ir_call_counts_arguments_only():
-    with pytest.raises(TypeError, match="takes 1 arguments, got 2"):
+    with pytest.raises(TypeError, match="takes exactly 1 positional argument, got 2"):
         build_ir_call(get_decl("tile.exp"), [tile(8, 8), tile(8, 8)], {})
 
 

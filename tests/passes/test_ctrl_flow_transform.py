@@ -4,87 +4,13 @@ from __future__ import annotations
 
 import pytest
 from checking import findings, unchanged
+from hypothesis import given, settings, strategies as st
+from scalar_programs import outcome, programs
 
 import pypto.language as pl
 from pypto import ir, passes
 
 P = passes.IRProperty
-
-
-def evaluate(expr, env):
-    """The value of a scalar expression."""
-    if isinstance(expr, ir.Var):
-        return env[expr]
-    if isinstance(expr, (ir.ConstInt, ir.ConstBool)):
-        return expr.value
-    if isinstance(expr, ir.UnaryExpr):
-        value = evaluate(expr.operand, env)
-        return not value if isinstance(expr, ir.Not) else -value if isinstance(expr, ir.Neg) else value
-    left, right = evaluate(expr.left, env), evaluate(expr.right, env)
-    operators = {
-        ir.Add: lambda: left + right, ir.Sub: lambda: left - right, ir.Mul: lambda: left * right,
-        ir.FloorMod: lambda: left % right, ir.Lt: lambda: left < right, ir.Gt: lambda: left > right,
-        ir.Eq: lambda: left == right, ir.Ne: lambda: left != right, ir.Le: lambda: left <= right,
-        ir.Ge: lambda: left >= right, ir.And: lambda: left and right, ir.Or: lambda: left or right,
-    }  # fmt: skip
-    return operators[type(expr)]()
-
-
-class Left(Exception):
-    """A break or continue on its way to its loop."""
-
-
-def execute(stmt, env):
-    """Run scalar statements; what a body yields, or the function returns."""
-    if isinstance(stmt, ir.SeqStmts):
-        result = None
-        for s in stmt.stmts:
-            result = execute(s, env)
-            if isinstance(s, ir.ReturnStmt):
-                break
-        return result
-    if isinstance(stmt, ir.AssignStmt):
-        env[stmt.var] = evaluate(stmt.value, env)
-    elif isinstance(stmt, (ir.YieldStmt, ir.ReturnStmt)):
-        return [evaluate(v, env) for v in stmt.values]
-    elif isinstance(stmt, (ir.BreakStmt, ir.ContinueStmt)):
-        raise Left(isinstance(stmt, ir.BreakStmt))
-    elif isinstance(stmt, ir.IfStmt):
-        body = stmt.then_body if evaluate(stmt.condition, env) else stmt.else_body
-        made = execute(body, env) if body is not None else None
-        env.update(zip(stmt.return_vars, made or ()))
-    else:
-        _loop(stmt, env)
-    return None
-
-
-def _loop(stmt, env):
-    carried = [evaluate(a.init_value, env) for a in stmt.iter_args]
-    counter = None
-    if isinstance(stmt, ir.ForStmt):
-        counter = iter(range(*(evaluate(e, env) for e in (stmt.start, stmt.stop, stmt.step))))
-    while True:
-        env.update(zip(stmt.iter_args, carried))
-        if counter is None:
-            if not evaluate(stmt.condition, env):
-                break
-        else:
-            value = next(counter, None)
-            if value is None:
-                break
-            env[stmt.loop_var] = value
-        try:
-            made = execute(stmt.body, env)
-            carried = made if made is not None else carried
-        except Left as left:
-            if left.args[0]:
-                break
-    env.update(zip(stmt.return_vars, carried))
-
-
-def outcome(program, *args):
-    function = program.get_function("main")
-    return execute(function.body, dict(zip(function.params, args)))
 
 
 @pl.program
@@ -151,6 +77,22 @@ def test_structured_loops_compute_the_same(program, stage):
     for n in (0, 7, 30, 5000):
         for m in (1, 4, 5, 11):
             assert outcome(after, n, m) == outcome(program, n, m), (n, m)
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs(), st.lists(st.tuples(*[st.integers(-4, 9)] * 3), min_size=1, max_size=4))
+def test_every_pass_before_outlining_keeps_what_a_program_computes(program, inputs):
+    expected = [outcome(program, *args) for args in inputs]
+    stages = (passes.ctrl_flow_transform, passes.convert_to_ssa, passes.simplify, passes.normalize_stmt_structure)
+    with passes.PassContext([]):
+        after = program
+        for factory in stages:
+            after = factory()(after)
+            assert [outcome(after, *args) for args in inputs] == expected, factory.__name__
+        assert findings(after, P.SSAForm, P.UseAfterDef, P.TypeChecked, P.NormalizedStmtStructure) == []
+        assert passes.simplify()(after) is after or outcome(passes.simplify()(after), *inputs[0]) == expected[0]
+        for factory in stages[:2]:
+            assert factory()(after) is after
 
 
 def test_loops_without_exits_and_orchestration_are_returned_as_they_are():

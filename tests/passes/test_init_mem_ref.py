@@ -9,9 +9,9 @@ import pypto.language as pl
 from pypto import ir, passes
 from pypto.backend import get_target
 from pypto.dtypes import DataType
-from pypto.errors import InternalError, KernelValueError
+from pypto.errors import InternalError, KernelValueError, UnsupportedError
 from pypto.ops import registry
-from pypto.passes.memory_model import tile_bytes
+from pypto.passes.memory_model import shown, tile_bytes
 
 Vec, Mat, Acc = pl.Mem.Vec, pl.Mem.Mat, pl.Mem.Acc
 A3, A5 = get_target("a2a3"), get_target("a5")
@@ -230,6 +230,24 @@ def test_a_carried_variable_does_not_start_inside_another_tile():
     assert found["c"] == ("mem_vec_3", 0, 256)
 
 
+def test_a_window_that_cannot_be_copied_is_not_carried():
+    tile = ir.Var("tile", ir.TileType([32, 64], DataType.FP16, memory_space=Mat), SPAN)
+    a = ir.Var("a", ir.TensorType([32, 64], DataType.FP16))
+    load = registry.call("tile.load", a, [0, 0], [32, 64], target_memory=Mat)
+    window = registry.call("tile.slice", tile, [16, 32], [16, 32], span=SPAN)
+    view = ir.Var("view", window.type, SPAN)
+    carried = ir.IterArg("c", window.type, view, SPAN)
+    result = ir.Var("r", window.type)
+    index = ir.Var("i", ir.ScalarType(DataType.INDEX))
+    loop = ir.ForStmt(
+        index, ir.index_const(0), ir.index_const(2), ir.index_const(1), [carried],
+        ir.YieldStmt([carried]), [result], SPAN,
+    )  # fmt: skip
+    body = ir.seq([ir.AssignStmt(tile, load), ir.AssignStmt(view, window), loop, ir.ReturnStmt([])])
+    with pytest.raises(UnsupportedError, match=r"cannot reconcile divergent Mat buffers: 'view'[\s\S]*kernel\.py:3"):
+        run(ir.Program([ir.Function("f", [a], [], body, type=ir.FunctionType.InCore)]))
+
+
 def test_popped_tiles_have_no_place_and_neither_have_their_views():
     type = ir.TileType([16, 16], DataType.FP32, memory_space=Vec)
     popped, view, alias, made = (ir.Var(n, type) for n in ("popped", "view", "alias", "made"))
@@ -320,7 +338,10 @@ def test_a_runtime_slot_becomes_a_runtime_offset():
 @pytest.mark.parametrize(
     ("tiles", "reason"),
     [
-        (lambda b: {"a": (4, pinned(b), Vec), "m": (16, pinned(b), Mat)}, "same memory space: 'ping' holds a tile in Vec and 'm' in Mat"),
+        (
+            lambda b: {"a": (4, pinned(b), Vec), "m": (16, pinned(b), Mat)},
+            "same memory space: 'ping' holds a tile in Vec and 'm' in Mat",
+        ),
         (lambda b: {"a": (4, pinned(b, slot_count=2, slot_index=2), Vec)}, "slot 2"),
         (
             lambda b: {
@@ -351,3 +372,11 @@ def test_a_view_cannot_be_bound():
     )
     with pytest.raises(KernelValueError, match="bind the tile it is a view"):
         run(ir.Program([ir.Function("f", [a], [], body, type=ir.FunctionType.InCore)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("x", "x"), ("x__ssa_v0", "x"), ("x__tile__ssa_v12", "x"), ("a__b", "a__b"), ("c__iter_v1_mv", "c")],
+)
+def test_names_in_messages_are_the_author_s(name, written):
+    assert shown(ir.Var(name, ir.PtrType())) == written

@@ -20,6 +20,7 @@ from pypto.ir.enums import FunctionType, MemorySpace, ParamDirection
 from pypto.ops import registry
 from pypto.passes.allocate_memory_addr import assign_addresses
 from pypto.passes.memory_model import allocations
+from pypto.passes.pipeline import check_roundtrip
 
 ROW = 64 * 4
 TENSOR = ir.TensorType([64, 64], DataType.FP32)
@@ -271,6 +272,15 @@ def test_passes_are_idempotent_and_deterministic(seed, length):
         lowered = factory()(lowered)
         assert factory()(lowered) is lowered
     assert list(addresses(lower(program))) == list(addresses(lowered))
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 1 << 32), st.integers(1, 10))
+def test_every_stage_prints_and_reads_back(seed, length):
+    program = kernel(seed, length)
+    for factory in STAGES:
+        program = factory()(program)
+        check_roundtrip(factory.__name__, program)
 
 
 def addresses(program):

@@ -31,7 +31,6 @@ from ..dynamic import DynVar
 from .expr_evaluator import MISSING, ExprEvaluator
 from .scope_manager import ScopeManager
 from .source import SourceFile
-from .span_tracker import SpanTracker
 
 if TYPE_CHECKING:
     from .program_parser import ProgramContext
@@ -92,7 +91,7 @@ class ParserBase:
         program: ProgramContext | None = None,
     ) -> None:
         self.source = source
-        self.spans = SpanTracker(source.filename, source.lines, source_map=source.source_map)
+        self.spans = source.spans()
         self.evaluator = ExprEvaluator(closure, self.spans)
         self.scopes = ScopeManager(strict_ssa)
         self.strict_ssa = strict_ssa

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from ...errors import ParserSyntaxError
 from ...ir.span import Span
-from .span_tracker import SourceMap
+from .span_tracker import SourceMap, SpanTracker
 
 
 class SourceFile:
     """A parsed file: its lines, and its function and class definitions by first line (decorators included)."""
 
-    __slots__ = ("filename", "lines", "functions", "classes", "source_map")
+    __slots__ = ("filename", "lines", "functions", "classes", "source_map", "ascii")
     classes: list[tuple[str, ast.ClassDef]]
     """Qualified name and definition of each class, in order."""
 
@@ -28,6 +28,7 @@ class SourceFile:
         self.functions: dict[int, ast.FunctionDef] = {}
         self.classes = []
         self.source_map: SourceMap | None = None
+        self.ascii = all(line.isascii() for line in lines)
         for path, node in _definitions(tree or ast.parse("".join(lines), filename)):
             if isinstance(node, ast.ClassDef):
                 self.classes.append((path, node))
@@ -51,6 +52,10 @@ class SourceFile:
         from .comment_extractor import extract_line_comments
 
         return {line + first - 1: notes for line, notes in extract_line_comments(text).items()}
+
+    def spans(self) -> SpanTracker:
+        """What turns nodes of the file into spans."""
+        return SpanTracker(self.filename, self.lines, source_map=self.source_map, ascii=self.ascii)
 
     def class_around(self, name: str, line: int) -> ast.ClassDef | None:
         """The class ``name`` whose text holds ``line``, innermost first."""

@@ -22,10 +22,10 @@ class SpanTracker:
     """Makes spans for the nodes of one source file.
 
     Node line 1 is file line ``line_offset + 1``; ``col_offset`` characters of indentation were removed before
-    parsing. ``source_map`` leads generated lines back to the user's file.
+    parsing. ``source_map`` leads generated lines back to the user's file. ``ascii`` promises that bytes are characters.
     """
 
-    __slots__ = ("source_file", "source_lines", "line_offset", "col_offset", "source_map")
+    __slots__ = ("source_file", "source_lines", "line_offset", "col_offset", "source_map", "ascii")
 
     def __init__(
         self,
@@ -34,12 +34,14 @@ class SpanTracker:
         line_offset: int = 0,
         col_offset: int = 0,
         source_map: SourceMap | None = None,
+        ascii: bool = False,
     ) -> None:
         self.source_file = source_file
         self.source_lines = source_lines
         self.line_offset = line_offset
         self.col_offset = col_offset
         self.source_map = source_map or {}
+        self.ascii = ascii
 
     def get_span(self, node: ast.AST | None) -> Span:
         """The span of ``node``; unknown when it has no position."""
@@ -52,8 +54,13 @@ class SpanTracker:
             return UNKNOWN_SPAN
         end_line = getattr(last, "end_lineno", None) or line
         end_offset = getattr(last, "end_col_offset", None)
-        column = self._column(line, first.col_offset)  # pyright: ignore[reportAttributeAccessIssue]
-        end_column = -1 if end_offset is None else self._column(end_line, end_offset)
+        start: int = first.col_offset  # pyright: ignore[reportAttributeAccessIssue]
+        if self.ascii:
+            column = start + self.col_offset + 1
+            end_column = -1 if end_offset is None else end_offset + self.col_offset + 1
+        else:
+            column = self._column(line, start)
+            end_column = -1 if end_offset is None else self._column(end_line, end_offset)
         mapped = self.source_map.get(line + self.line_offset)
         if mapped is not None:
             return Span(mapped[0], mapped[1], mapped[2] + 1)

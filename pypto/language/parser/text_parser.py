@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from pathlib import Path
+from os import PathLike
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -12,7 +12,7 @@ from ...errors import ParserSyntaxError
 from ...ir.program import Function, Program
 from ...ir.span import Span
 from .source import SourceFile, forget_source, register_source
-from .span_tracker import SourceMap, SpanTracker, char_column
+from .span_tracker import SourceMap, char_column
 
 _count = itertools.count(1).__next__
 
@@ -75,7 +75,7 @@ def _raise_at_line(error: AttributeError | NameError, source: SourceFile, tree: 
         trace = trace.tb_next
     if found is None:
         raise error
-    spans = SpanTracker(source.filename, source.lines, source_map=source.source_map)
+    spans = source.spans()
     line, name = found.tb_lineno, getattr(error, "name", None) or str(error)
     at = next((n for n in ast.walk(tree) if _names(n, name) and getattr(n, "lineno", 0) == line), None)
     span = Span(source.filename, line, 1) if at is None else spans.get_span(at)
@@ -116,9 +116,9 @@ def _sole(scope: dict[str, Any], filename: str) -> Function | Program:
     raise ValueError(f"Multiple functions/programs found in {filename}: {found}")
 
 
-def loads(path: str | Path) -> Any:
+def loads(path: str | PathLike[str]) -> Any:
     """The one function or program that a file defines; errors as `parse`, and OSError."""
-    return parse(Path(path).read_text(encoding="utf-8"), str(path))
+    return parse(_read(path), str(path))
 
 
 def parse_program(code: str, filename: str = "<string>", source_map: SourceMap | None = None) -> Program:
@@ -129,9 +129,14 @@ def parse_program(code: str, filename: str = "<string>", source_map: SourceMap |
     return made
 
 
-def loads_program(path: str | Path) -> Program:
+def loads_program(path: str | PathLike[str]) -> Program:
     """The program that a file defines."""
-    return parse_program(Path(path).read_text(encoding="utf-8"), str(path))
+    return parse_program(_read(path), str(path))
+
+
+def _read(path: str | PathLike[str]) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 __all__ = ["forget_source", "loads", "loads_program", "parse", "parse_program"]
