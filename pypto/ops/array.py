@@ -61,7 +61,7 @@ def _update(b: Bound) -> Type:
 
 declare(
     "array.update_element",
-    "inout array: array, in index: index, in value: scalar like array",
+    "inout array: array, in index: index, in value: element like array",
     _update,
     "The array with element ``index`` set to ``value``.",
     reuses="array",

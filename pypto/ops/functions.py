@@ -22,7 +22,7 @@ from ..ir.scalar import binary, build_scalar, cast_scalar, scalar_const
 from ..ir.span import Span
 from ..ir.types import ScalarType, TensorType, TileType
 from .catalog import ALIASES, GUARDS, PROMOTED, SCALARS, TILE_ONLY_UNIFIED, UNIFIED
-from .choices import CHOICES, SELECTED
+from .choices import CHOICES, SELECTED, Choice
 from .kinds import ROUND_MODES
 from .registry import _ATTR_KINDS, OpDecl, OpTypeError, Param, all_decls, build_call, get_decl, python_name, rebind
 
@@ -314,8 +314,8 @@ class Selected(_Callable):
 
     __slots__ = ("__name__", "level", "choice")
 
-    def __init__(self, level: str, name: str) -> None:
-        self.__name__, self.level, self.choice = name, level, CHOICES[name]
+    def __init__(self, level: str, name: str, choice: Choice) -> None:
+        self.__name__, self.level, self.choice = name, level, choice
 
     @property
     def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -353,23 +353,24 @@ class SelectedByLevel(_Callable):
         level = "tile" if isinstance(first.type, TileType) else "tensor"  # pyright: ignore
         if level == "tensor" and kwargs.get("tmp") is not None:
             raise OpTypeError(f"pl.{self.__name__}: Tensor inputs must not pass tmp: the compiler allocates it")
-        return Selected(level, self.__name__).build(args, kwargs, span)
+        return Selected(level, self.__name__, CHOICES[self.__name__]).build(args, kwargs, span)
 
 
 class Namespace(ModuleType):
-    """The operators of one level as attributes."""
+    """The operators of one level as attributes; ``choices`` are the functions that stand for several of them."""
 
-    def __init__(self, level: str) -> None:
+    def __init__(self, level: str, choices: Mapping[str, Choice] | None = None) -> None:
         super().__init__(f"pypto.language.{level}", f"The {level} operators.")
         self._level = level
+        self._path = level if level.startswith("pld.") else f"pl.{level}"
+        self._choices = choices or {name: CHOICES[name] for at, name in SELECTED if at == level}
         self._aliases = {alias: name for (at, alias), name in ALIASES.items() if at == level}
 
     @property
     def __all__(self) -> list[str]:
         prefix = self._level + "."
         names = {python_name(d.name) for d in all_decls() if d.name.startswith(prefix)}
-        names |= {name for level, name in SELECTED if level == self._level}
-        return sorted(names | set(self._aliases))
+        return sorted(names | set(self._choices) | set(self._aliases))
 
     def __dir__(self) -> list[str]:
         return self.__all__
@@ -380,14 +381,14 @@ class Namespace(ModuleType):
         target = self._aliases.get(name)
         if target is not None:
             made = getattr(self, target)
-        elif (self._level, name) in SELECTED:
-            made = Selected(self._level, name)
+        elif name in self._choices:
+            made = Selected(self._level, name, self._choices[name])
         else:
             decl = get_decl(f"{self._level}.{name}") or get_decl(f"{self._level}.{name.rstrip('_')}")
             if decl is None or python_name(decl.name) != name:
                 close = get_close_matches(name, self.__all__, 1)
-                hint = f"; did you mean pl.{self._level}.{close[0]}?" if close else ""
-                raise AttributeError(f"there is no operator pl.{self._level}.{name}{hint}")
+                hint = f"; did you mean {self._path}.{close[0]}?" if close else ""
+                raise AttributeError(f"there is no operator {self._path}.{name}{hint}")
             made = OpFunction(decl)
         setattr(self, name, made)
         return made

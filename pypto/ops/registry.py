@@ -10,10 +10,11 @@ An operator is one `declare` call. Its signature string gives each parameter's e
 
 Argument kinds: ``tile``, ``tensor``, ``dist`` (a tensor bound to a communication window), ``array``, ``scalar``,
 ``index``, ``dims`` (a list of integers or integer expressions, one ``MakeTuple``), ``ptr``, ``ctx``, ``any``; ``a|b``
-accepts both; ``scalar like x`` gives a literal the element dtype of argument ``x``, or the dtype ``x`` names. A ``?``
-suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations of the IR, or
-conversions registered with `attr_kind`; a ``+`` suffix stores the attribute even at its default, ``!`` also requires
-it where the IR is built directly.
+accepts both (``dims|index``: one index stands for a list of it); ``scalar like x`` gives a literal the element dtype
+of argument ``x``, or the dtype ``x`` names; ``element`` is a scalar that becomes an element, so that it may be an
+INDEX value too. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
+of the IR, or conversions registered with `attr_kind`; a ``+`` suffix stores the attribute even at its default, ``!``
+also requires it where the IR is built directly.
 """
 
 from __future__ import annotations
@@ -466,11 +467,12 @@ def _add_keywords(decl: OpDecl, given: dict[str, Any], kwargs: Mapping[str, Any]
 
 _KIND_TYPES: dict[str, Any] = {
     "tile": TileType, "tensor": TensorType, "dist": DistributedTensorType, "array": ArrayType, "scalar": ScalarType,
-    "ptr": PtrType, "ctx": CommCtxType,
+    "ptr": PtrType, "ctx": CommCtxType, "element": ScalarType,
 }  # fmt: skip
 _KIND_WORDS = {
     "tile": "a TileType", "tensor": "a TensorType", "dist": "a window-bound DistributedTensor",
-    "array": "an ArrayType", "scalar": "a scalar", "index": "an integer scalar (INT64/UINT64/INDEX)",
+    "array": "an ArrayType", "scalar": "a scalar", "element": "a scalar",
+    "index": "an integer scalar (INT64/UINT64/INDEX)",
     "dims": "a tuple of integers", "ptr": "a Ptr handle", "ctx": "a CommCtx",
 }  # fmt: skip
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
@@ -480,13 +482,16 @@ def _convert(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
     kinds = param.kinds
     if isinstance(value, Expr):
         if _fits(kinds, value):
-            return None if _left_out(param, value) else value
+            single = "dims" in kinds and not isinstance(value, MakeTuple)
+            return MakeTuple((value,), span) if single else None if _left_out(param, value) else value
         if _left_out(param, value):
             return None
     elif param.default is None and (value is None or value == [] or value == ()):
         return None
     elif isinstance(value, (list, tuple)) and "dims" in kinds:
         return make_dims(decl, param.name, value, span)
+    elif type(value) is int and "dims" in kinds and "index" in kinds:
+        return make_dims(decl, param.name, [value], span)
     elif isinstance(value, (bool, int, float)) and ("scalar" in kinds or (type(value) is int and "index" in kinds)):
         return scalar_const(value, None, span)
     raise wrong_kind(decl, param, value)
@@ -551,6 +556,8 @@ def _convert_literal(decl: OpDecl, param: Param, values: Mapping[str, Any], span
     like = param.like or ""
     fixed = DataType.__members__.get(like)
     dtype = fixed or (values[like].type.dtype if values[like] is not None else None)
+    if "element" in param.kinds and isinstance(value, Expr) and not isinstance(value, ConstInt):
+        return value
     return scalar_operand(decl, param.name, value, dtype, span)
 
 
@@ -594,7 +601,7 @@ def _plain_attr(decl: OpDecl, param: Param, value: Any) -> Any:
     expected = _PLAIN.get(kind) or _enum_names().get(kind)
     if expected is None or isinstance(value, expected):
         return value
-    if isinstance(value, int) and isinstance(expected, type) and issubclass(expected, Enum) and kind != "DataType":
+    if type(value) is int and isinstance(expected, type) and issubclass(expected, Enum) and kind != "DataType":
         codes = [m for m in expected if m.value == value]
         if codes and kind != "PadValue":
             return codes[0]

@@ -62,8 +62,10 @@ def exceeds(a: Expr, b: Expr) -> bool:
 
 
 def at_most(a: Expr, b: Expr) -> bool:
-    """Whether ``a`` is provably at most ``b``."""
+    """Whether ``a`` is provably at most extent ``b``, which is never negative."""
     x, y = value(a), value(b)
+    if x == 0:
+        return True
     return x <= y if x is not None and y is not None else same(a, b)
 
 
@@ -194,6 +196,16 @@ def check_rank(b: Bound, name: str, rank: int, what: str | None = None) -> None:
     t = b.type(name)
     if len(t.shape) != rank:
         raise b.fail(f"requires a rank-{rank} {what or name}, got {shaped(t)}")
+
+
+def check_positive(b: Bound, name: str) -> None:
+    """Raise OpError for an extent that is provably not positive, or an empty shape."""
+    for dim in b.dims(name):
+        known = value(dim)
+        if known is not None and known <= 0:
+            raise b.fail(f"extents of {name!r} must be positive, got {dims_text(b.dims(name))}")
+    if not b.dims(name):
+        raise b.fail(f"requires a non-empty {name!r}")
 
 
 def static_shape(b: Bound, name: str) -> list[int]:

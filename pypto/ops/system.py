@@ -80,8 +80,8 @@ def _syncall(b: Bound) -> Type:
 
 declare(
     "system.syncall",
-    "in gm_workspace: tensor?, in used_cores: scalar? like INT32, attr core_type: str! = 'mix', attr mode: str! = "
-    "'hard'",
+    "in gm_workspace: tensor?, in used_cores: scalar? like INT32, attr core_type: str! = 'mix', "
+    "attr mode: str+ = 'hard'",
     _syncall,
     "Wait for all cores of ``core_type``: by hardware at full occupancy (hard), or through zeroed ``gm_workspace`` "
     "(soft).",

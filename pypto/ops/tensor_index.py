@@ -218,7 +218,7 @@ def _mrgsort1(b: Bound) -> Type:
 
 declare(
     "tensor.mrgsort_format1",
-    "in src: tensor, in block_len: scalar like INT32",
+    "in src: tensor, in block_len: index",
     _mrgsort1,
     "Merge each four sorted runs of ``block_len`` elements of value-index pairs to one.",
     tile_form="tile.mrgsort_format1",

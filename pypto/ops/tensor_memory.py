@@ -113,7 +113,7 @@ declare(
 def _create_l1(b: Bound) -> Type:
     shape = b.dims("shape")
     if len(shape) != 2 or any((value(d) or 0) <= 0 for d in shape):
-        raise b.fail(f"requires a 2D shape of positive constants, got {dims_text(shape)}")
+        raise b.fail(f"requires a 2D shape of positive compile-time ConstInt, got {dims_text(shape)}")
     return TensorType(shape, b["dtype"])
 
 
@@ -166,9 +166,7 @@ def _slice(b: Bound) -> Type:
     stride = source.tensor_view.stride if source.tensor_view is not None and same_rank else ()
     layout = source.layout if same_rank and not axes else _ND
     shape, region, stride = without(shape, axes), without(region, axes), without(stride, axes)
-    if not stride and layout is _ND and pad is PadValue.null:
-        return tensor_type(shape, source.dtype, region)
-    return TensorType(shape, source.dtype, None, TensorView(stride, layout, region, pad))
+    return _with_view(source, shape, TensorView(stride, layout, region, pad))
 
 
 declare(
@@ -531,7 +529,7 @@ def _read(b: Bound) -> Type:
 
 declare(
     "tensor.read",
-    "in tensor: tensor, in indices: dims",
+    "in tensor: tensor, in indices: dims|index",
     _read,
     "The element of ``tensor`` at ``indices``.",
     pto=Pto("pto.load_scalar", form="tensor_read"),
@@ -546,7 +544,7 @@ def _write(b: Bound) -> Type:
 
 declare(
     "tensor.write",
-    "out tensor: tensor, in indices: dims, in value: scalar like tensor",
+    "out tensor: tensor, in indices: dims|index, in value: element like tensor",
     _write,
     "Set the element of ``tensor`` at ``indices`` to ``value``.",
     pure=False,

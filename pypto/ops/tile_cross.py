@@ -40,7 +40,7 @@ def _pop(space: MemorySpace) -> Any:
 for _to, _producer, _consumer, _core, _source, _origin, _space, _popper in _SIDES:
     declare(
         f"tile.tpush_to_{_to}",
-        "in tile: tile, attr split: int!, attr id: int = 0",
+        "in tile: tile, attr split: int! = 0, attr id: int = 0",
         _push,
         f"Push a tile from the {_producer} core to the {_consumer} core through pipe ``id``; ``split`` says how the "
         "lanes divide it: 0 not at all, 1 by rows, 2 by columns.",
@@ -51,7 +51,7 @@ for _to, _producer, _consumer, _core, _source, _origin, _space, _popper in _SIDE
     )
     declare(
         f"tile.tpop_from_{_origin}",
-        "in shape: dims?, attr dtype: DataType? = None, attr split: int!, attr id: int = 0",
+        "in shape: dims?, attr dtype: DataType? = None, attr split: int! = 0, attr id: int = 0",
         _pop(_space),
         f"Pop the next tile the {_producer} core pushed, into {_space.name}; give its slot back with "
         f"pl.system.tfree_to_{_origin}.",

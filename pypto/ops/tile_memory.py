@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dtypes import DataType
 from ..ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
-from ..ir.expr import Expr, MakeTuple
+from ..ir.expr import Expr, MakeTuple, index_const
 from ..ir.tensor_view_semantics import is_blocked_nz_shape, nz_window_shape
 from ..ir.types import PtrType, ScalarType, TensorType, TensorView, TileType, Type, dim_list, implicit_layout
 from .mx_scales import MX_LAYOUTS, SCALE_SPACES, load_scales, move_scales
@@ -15,6 +15,7 @@ from .regions import read_region, write_region
 from .registry import ArgEffect, Bound, Core, Pto, WriteChannel, declare, no_result
 from .rules import (
     Layout,
+    check_positive,
     check_same_dtype,
     dim_text,
     dims_text,
@@ -130,7 +131,7 @@ def _load(b: Bound) -> Type:
     window, offsets = b.dims("shapes"), b.dims("offsets")
     if len(offsets) != len(window) and len(offsets) != len(source.shape):
         raise b.fail(f"requires one offset a dimension: offsets {dims_text(offsets)}, shapes {dims_text(window)}")
-    static_shape(b, "shapes")
+    check_positive(b, "shapes")
     requested = b.dims("valid_shape") or window
     region = read_region(
         b, source.shape, valid_of(b, "tensor"), offsets, window, requested, clamp=b["clamp"]
@@ -298,13 +299,15 @@ def _assemble(b: Bound) -> Type:
     if not (source.memory_space is _MEMORY.Acc and source.dtype is DataType.FP32):
         check_same_dtype(b, "target", "source")
     offsets = b.dims("offset")
-    if len(offsets) != len(target.shape) or len(source.shape) != len(target.shape):
+    if len(offsets) != len(target.shape) or len(source.shape) > len(target.shape):
         raise b.fail(
-            f"requires source and offset to have the rank of the target {shaped(target)}, got {shaped(source)} at "
+            f"requires one offset for each dimension of the target {shaped(target)}, got {shaped(source)} at "
             f"{dims_text(offsets)}"
         )
     held = valid_of(b, "target")
-    region = write_region(b, target.shape, held, offsets, valid_of(b, "source"), source.shape, _INSERT_NOTE)
+    ones = [index_const(1)] * (len(target.shape) - len(source.shape))
+    moved = [*ones, *valid_of(b, "source")]
+    region = write_region(b, target.shape, held, offsets, moved, [*ones, *source.shape], _INSERT_NOTE)
     return narrowed(target, region)
 
 
@@ -359,7 +362,7 @@ def _read(b: Bound) -> Type:
 
 declare(
     "tile.read",
-    "in tile: tile, in indices: dims",
+    "in tile: tile, in indices: dims|index",
     _read,
     "The element of ``tile`` at ``indices``.",
     core=Core.VECTOR,
@@ -376,7 +379,7 @@ def _write(b: Bound) -> Type:
 
 declare(
     "tile.write",
-    "inout tile: tile, in indices: dims, in value: scalar like tile",
+    "inout tile: tile, in indices: dims|index, in value: element like tile",
     _write,
     "Set the element of ``tile`` at ``indices`` to ``value``.",
     core=Core.VECTOR,

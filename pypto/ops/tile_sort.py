@@ -80,7 +80,7 @@ def _mrgsort1(b: Bound) -> Type:
 
 declare(
     "tile.mrgsort_format1",
-    "in src: tile, in block_len: scalar like INT32",
+    "in src: tile, in block_len: index",
     _mrgsort1,
     "Merge each four sorted runs of ``block_len`` elements of value-index pairs to one.",
     spaces=vec("src"),

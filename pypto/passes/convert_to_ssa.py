@@ -325,14 +325,14 @@ class _Converter(Rewriter):
         return SeqStmts(NodeList(splice(made)), op.span)
 
     def _needs_inside(self, op: SeqStmts, after: frozenset[Var]) -> dict[int, frozenset[Var]]:
-        """What is read after each compound statement of a sequence before being written again."""
+        """What each compound statement of a sequence writes and is read after it, before being written again."""
         live = set(after)
         found: dict[int, frozenset[Var]] = {}
         for i in range(len(op.stmts) - 1, -1, -1):
             stmt = op.stmts[i]
-            if isinstance(stmt, _COMPOUND):
-                found[i] = frozenset(live)
             flow = self._flows.of(stmt)
+            if isinstance(stmt, _COMPOUND):
+                found[i] = flow.writes & live
             live -= flow.always
             live |= flow.reads
         return found
@@ -349,11 +349,14 @@ class _Converter(Rewriter):
     def visit_if_stmt(self, op: IfStmt) -> Stmt:
         after = self._needed
         condition = self.rewrite(op.condition)
-        before = dict(self.vars)
+        writes = self._flows.of(op).writes
+        before = self._current(writes)
         then_body = self.rewrite(op.then_body)
-        then_vars, self.vars = self.vars, dict(before)
+        then_vars = self._current(writes)
+        self._restore(before)
         else_body = self.rewrite(op.else_body) if op.else_body is not None else None
-        else_vars, self.vars = self.vars, before
+        else_vars = self._current(writes)
+        self._restore(before)
         merged, partial = self._merge(op, then_vars, else_vars, after)
         results = [self._version(v, "phi") for v in op.return_vars]
         results += [self._phi(v, then_vars[v], else_vars[v]) for v in merged]
@@ -369,14 +372,24 @@ class _Converter(Rewriter):
             return_vars=_list_like(op.return_vars, results),
         )
 
+    def _current(self, vars: Iterable[Var]) -> dict[Var, Any]:
+        """The current versions of ``vars``, None for those without one."""
+        return {v: self.vars.get(v) for v in vars}
+
+    def _restore(self, versions: dict[Var, Any]) -> None:
+        for var, version in versions.items():
+            if version is None:
+                self.vars.pop(var, None)
+            else:
+                self.vars[var] = version
+
     def _merge(
-        self, op: IfStmt, then_vars: dict[Var, Expr], else_vars: dict[Var, Expr], after: frozenset[Var]
+        self, op: IfStmt, then_vars: dict[Var, Any], else_vars: dict[Var, Any], after: frozenset[Var]
     ) -> tuple[list[Var], list[Var]]:
         """Variables that need a phi, and those one branch leaves undefined."""
-        writes = self._flows.of(op).writes - set(op.return_vars)
         merged, partial = [], []
-        for var in _by_name(writes):
-            here, there = then_vars.get(var), else_vars.get(var)
+        for var in _by_name(then_vars.keys() - set(op.return_vars)):
+            here, there = then_vars[var], else_vars[var]
             if var in self.vars:
                 if here is not there:
                     merged.append(var)
@@ -415,22 +428,22 @@ class _Converter(Rewriter):
             for v, start in zip(carried, starts)
         ]
         results = [Var(self._name(v, "rv"), a.type, v.span) for v, a in zip(carried, added)]
-        outer = dict(self.vars)
+        outer = self._current(body_flow.writes | own)
         self.vars.update(zip(op.iter_args, declared))
         self.vars.update(zip(carried, added))
         if isinstance(op, ForStmt):
             changes["loop_var"] = self._version(op.loop_var, "idx")
         else:
             changes["condition"] = self.rewrite(op.condition)
-        self._needed = after | body_flow.reads
+        self._needed = (after | body_flow.reads) & body_flow.writes
         body = self.rewrite(op.body)
         if carried:
             body = _yield_more(body, [self.vars[v] for v in carried], op)
         self._needed = after
-        left, self.vars = self.vars, outer
         for var in writes:
-            if var not in outer and var in left:
+            if outer[var] is None and var in self.vars:
                 self._partial[var] = op
+        self._restore(outer)
         returned = [self._version(v, "rv") for v in op.return_vars]
         self.vars.update(zip(carried, results))
         return op.replace(

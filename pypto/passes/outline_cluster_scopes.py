@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import user_error
 from ..ir.enums import FunctionType
 from ..ir.expr import GlobalVar
+from ..ir.naming import written_name
 from ..ir.program import Function, Program, is_orchestration_like, summarize
 from ..ir.stmt import ClusterScopeStmt, SpmdScopeStmt, Stmt
 from ..ir.visitor import Rewriter
@@ -101,7 +102,7 @@ class _ClusterOutliner(RegionOutliner):
         if local is not None:
             raise user_error(
                 ValueError,
-                f"the number of blocks depends on {local.name_hint!r}, which the cluster itself computes",
+                f"the number of blocks depends on {written_name(local.name_hint)!r}, which the cluster itself computes",
                 inside[0].span,
                 "compute it before the cluster: its launch needs it",
             )

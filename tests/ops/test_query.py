@@ -30,7 +30,7 @@ def test_calls_are_built_with_their_type():
 
 
 def test_errors_end_with_the_place_where_it_is_known():
-    with pytest.raises(ValueError, match="is missing.* at kernel.py:12:15$"):
+    with pytest.raises(ValueError, match="missing.*'rhs'.* at kernel.py:12:15$"):
         query.create_op_call("tensor.add", [TENSOR], {}, Span("kernel.py", 12, 15))
     with pytest.raises(ValueError) as info:
         query.create_op_call("tensor.add", [TENSOR])

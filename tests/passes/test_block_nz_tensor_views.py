@@ -67,7 +67,7 @@ SPECIFICATION = {
     # Downstream
     "TensorViewCanonical accepts blocks": ["test_verifiers_accept_blocks_only"],
     "generated text": [f"{NUMERIC}:test_the_text_of_the_specification"],
-    "grouped matmul, expert, row and K blocks": [f"{NUMERIC}:test_grouped_matmul_text", f"{NUMERIC}:test_grouped_matmul"],
+    "grouped matmul, by expert, row and K": [f"{NUMERIC}:test_grouped_matmul_text", f"{NUMERIC}:test_grouped_matmul"],
     "rank-2 weight": [f"{NUMERIC}:test_rank_two_weight"],
     "without the pass": [f"{NUMERIC}:test_without_the_pass_nothing_runs",
                          f"{NUMERIC}:test_bytes_in_nz_order_read_as_rows_give_wrong_numbers",
@@ -91,14 +91,14 @@ import pypto.language as pl
 @pl.program
 class Before:
     @pl.function(type=pl.FunctionType.InCore)
-    def kernel(self, w: {tensor}, n: pl.Scalar[pl.INDEX], m: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor[[16, 32], pl.INT8]]):
+    def kernel(self, w: {tensor}, n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 32], pl.INT8]]):
 {body}
 """
 WEIGHT = "pl.Tensor[[256, 512], pl.INT8, pl.NZ]"
 
 
 def kernel(body, tensor=WEIGHT):
-    """A kernel of a weight ``w``, scalars ``n`` and ``m`` and a tensor ``out``."""
+    """A kernel of a weight ``w``, a scalar ``n`` and a tensor ``out``."""
     lines = body if isinstance(body, str) else "\n".join(body)
     indented = "\n".join("        " + line for line in lines.splitlines())
     return pl.parse(KERNEL.format(tensor=tensor, body=indented))

@@ -1,4 +1,4 @@
-"""Weights in NZ from Python to numbers: the text kernels become, the products they give, and what goes wrong without."""
+"""Weights in NZ from Python to numbers: the text of kernels, the products they give, what goes wrong without."""
 
 from __future__ import annotations
 
@@ -232,38 +232,44 @@ def test_bytes_in_nz_order_read_as_rows_give_wrong_numbers():
     np.testing.assert_array_equal(wrong, product(x, packed.reshape(256, 512)))
 
 
-BLOCKS = """module attributes {{pto.target_arch = "a2a3"}} {{
+VIEW = "!pto.tensor_view<?x?x?x?x?xi8>"
+FRACTAL = "!pto.partition_tensor_view<1x1x1x16x32xi8>"
+TILE = (
+    "!pto.tile_buf<loc=mat, dtype=i8, rows=16, cols=32, v_row=16, v_col=32, blayout=col_major, slayout=row_major, "
+    "fractal=512, pad=0>"
+)
+
+
+def pick_text(row, block):
+    """A kernel that copies the fractal at row ``row`` of a ``[64, 128]`` weight; ``block`` makes the row a block."""
+    nz = f"{{layout = #pto.layout<nz>}} : {VIEW}"
+    numbers = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 4, 16, 32, 512, 2048, 8192))
+    one = "sizes = [%c1, %c1, %c1, %c16, %c32]"
+    return f"""module attributes {{pto.target_arch = "a2a3"}} {{
   func.func @pick(%w: !pto.ptr<i8>, %y: !pto.ptr<i8>) attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
-    %c4 = arith.constant 4 : index
-    %c16 = arith.constant 16 : index
-    %c32 = arith.constant 32 : index
-    %c512 = arith.constant 512 : index
-    %c2048 = arith.constant 2048 : index
-    %c8192 = arith.constant 8192 : index
+    {numbers}
     %row = arith.constant {row} : index
     %a = arith.constant 0 : i64
-    %v = pto.make_tensor_view %w, shape = [%c1, %c4, %c4, %c16, %c32], strides = [%c8192, %c2048, %c512, %c32, %c1] {{layout = #pto.layout<nz>}} : !pto.tensor_view<?x?x?x?x?xi8>
-    %o = pto.make_tensor_view %y, shape = [%c1, %c1, %c1, %c16, %c32], strides = [%c512, %c512, %c512, %c32, %c1] {{layout = #pto.layout<nz>}} : !pto.tensor_view<?x?x?x?x?xi8>
-    %t = pto.alloc_tile addr = %a : !pto.tile_buf<loc=mat, dtype=i8, rows=16, cols=32, v_row=16, v_col=32, blayout=col_major, slayout=row_major, fractal=512, pad=0>
+    %v = pto.make_tensor_view %w, shape = [%c1, %c4, %c4, %c16, %c32],
+      strides = [%c8192, %c2048, %c512, %c32, %c1] {nz}
+    %o = pto.make_tensor_view %y, shape = [%c1, %c1, %c1, %c16, %c32],
+      strides = [%c512, %c512, %c512, %c32, %c1] {nz}
+    %t = pto.alloc_tile addr = %a : {TILE}
     %block = {block}
-    %p = pto.partition_view %v, offsets = [%c0, %c0, %block, %c0, %c0], sizes = [%c1, %c1, %c1, %c16, %c32] : !pto.tensor_view<?x?x?x?x?xi8> -> !pto.partition_tensor_view<1x1x1x16x32xi8>
-    %q = pto.partition_view %o, offsets = [%c0, %c0, %c0, %c0, %c0], sizes = [%c1, %c1, %c1, %c16, %c32] : !pto.tensor_view<?x?x?x?x?xi8> -> !pto.partition_tensor_view<1x1x1x16x32xi8>
-    pto.tload ins(%p : !pto.partition_tensor_view<1x1x1x16x32xi8>) outs(%t : !pto.tile_buf<loc=mat, dtype=i8, rows=16, cols=32, v_row=16, v_col=32, blayout=col_major, slayout=row_major, fractal=512, pad=0>)
-    pto.tstore ins(%t : !pto.tile_buf<loc=mat, dtype=i8, rows=16, cols=32, v_row=16, v_col=32, blayout=col_major, slayout=row_major, fractal=512, pad=0>) outs(%q : !pto.partition_tensor_view<1x1x1x16x32xi8>)
+    %p = pto.partition_view %v, offsets = [%c0, %c0, %block, %c0, %c0], {one} : {VIEW} -> {FRACTAL}
+    %q = pto.partition_view %o, offsets = [%c0, %c0, %c0, %c0, %c0], {one} : {VIEW} -> {FRACTAL}
+    pto.tload ins(%p : {FRACTAL}) outs(%t : {TILE})
+    pto.tstore ins(%t : {TILE}) outs(%q : {FRACTAL})
     return
   }}
 }}
 """
-"""Loads the fractal at row ``row`` of a ``[64, 128]`` weight; ``block`` says how the row becomes a block."""
 
 
 def pick(row, block):
     w = numbers(64, 128)
     y = np.zeros((1, 1, 1, 16, 32), np.int8)
-    simulator.load(BLOCKS.format(row=row, block=block)).kernels["pick"].run([to_nz(w), y])
+    simulator.load(pick_text(row, block)).kernels["pick"].run([to_nz(w), y])
     return w, from_nz(y)
 
 

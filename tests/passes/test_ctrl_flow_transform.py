@@ -85,6 +85,8 @@ def test_every_pass_before_outlining_keeps_what_a_program_computes(program, inpu
     expected = [outcome(program, *args) for args in inputs]
     stages = (passes.ctrl_flow_transform, passes.convert_to_ssa, passes.simplify, passes.normalize_stmt_structure)
     with passes.PassContext([]):
+        early = passes.simplify()(program)
+        assert [outcome(early, *args) for args in inputs] == expected
         after = program
         for factory in stages:
             after = factory()(after)
