@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .module import generate_kernel, generate_pto, kernel_kind
+from .module import PTOCodegen, generate_pto, kernel_kind, selected_target
 
-__all__ = ["generate_kernel", "generate_pto", "kernel_kind"]
+__all__ = ["PTOCodegen", "generate_pto", "kernel_kind", "selected_target"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backend.target import Target
 from ..dtypes import DataType
@@ -40,11 +40,18 @@ _LANES = {
 }
 
 
+class Options(NamedTuple):
+    """What the text carries: the user's lines, the tiles' addresses."""
+
+    locations: bool = True
+    addresses: bool = True
+
+
 class KernelBuilder:
     """Builds the `FunctionContext` of one kernel."""
 
-    def __init__(self, function: Function, target: Target, kind: str, locations: bool) -> None:
-        self.function, self.target, self.locations = function, target, locations
+    def __init__(self, function: Function, target: Target, kind: str, options: Options) -> None:
+        self.function, self.target, self.options = function, target, options
         self.context = FunctionContext(function.name, kind)
         self.names = Names()
         self.scalars = ScalarEmitter(self)
@@ -120,7 +127,7 @@ class KernelBuilder:
 
     def at(self, span: Span) -> None:
         """Operations from here on stand for the code at ``span``."""
-        if self.locations and span.is_valid():
+        if self.options.locations and span.is_valid():
             self._loc = Location(span.filename, span.begin_line, span.begin_column)
 
     def unsupported(self, node: IRNode, what: str) -> InternalError:
@@ -162,7 +169,8 @@ class KernelBuilder:
         dynamic = [d for d in type.valid_shape if not isinstance(d, ConstInt)]
         address = memref.byte_offset
         movable = not dynamic and isinstance(address, ConstInt)
-        key = (getattr(address, "value", id(address)), text, *(id(d) for d in dynamic))
+        base = None if self.options.addresses else memref.base
+        key = (base, getattr(address, "value", id(address)), text, *(id(d) for d in dynamic))
         known = self._tiles.get(key) if movable else None
         if known is not None:
             return known
@@ -177,12 +185,7 @@ class KernelBuilder:
 
     def _alloc(self, var: Var, type: TileType, text: str) -> Value:
         assert type.memref is not None
-        offset = type.memref.byte_offset
-        address = (
-            self.scalars.constant(offset.value, DataType.INT64)
-            if isinstance(offset, ConstInt)
-            else self.scalars.convert(self.scalars.emit(offset), offset.dtype, DataType.INT64)
-        )
+        address = self._address(type.memref.byte_offset) if self.options.addresses else None
         rows, cols = type.valid_shape
         result = self.fresh(var.name_hint, text)
         self.add(Op(
@@ -191,6 +194,11 @@ class KernelBuilder:
             valid_col=None if isinstance(cols, ConstInt) else self.scalars.index(cols),
         ))  # fmt: skip
         return result
+
+    def _address(self, offset: Expr) -> Value:
+        if isinstance(offset, ConstInt):
+            return self.scalars.constant(offset.value, DataType.INT64)
+        return self.scalars.convert(self.scalars.emit(offset), offset.dtype, DataType.INT64)
 
     def scalar_call(self, call: Call) -> Value:
         """A call whose value is a scalar."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from ..backend.target import Target
 from ..errors import InternalError
 from ..ir.enums import FunctionType
 from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ops.registry import Core, get_decl
 from .context import ModuleContext
-from .kernel import KernelBuilder
+from .kernel import KernelBuilder, Options
 from .render import render_module
 
 
@@ -27,16 +29,38 @@ def kernel_kind(function: Function) -> str:
     return "cube" if Core.CUBE in cores else "vector"
 
 
-def generate_kernel(function: Function, target: Target, locations: bool = True) -> str:
-    """The PTO module of one lowered InCore function; ``locations`` adds MLIR ``loc`` of the user's lines."""
-    context = KernelBuilder(function, target, kernel_kind(function), locations).build()
-    return render_module(ModuleContext(target.module_arch, [context]))
+class PTOCodegen:
+    """Writes the kernels of a lowered program as one PTO module.
+
+    ``target`` defaults to the selected backend's, else the 910B.
+    """
+
+    def __init__(self, target: Target | None = None) -> None:
+        self._target = target
+
+    def generate(self, program: Program, emit_tile_addr: bool = True, emit_source_loc: bool | None = None) -> str:
+        """The module. Without ``emit_tile_addr`` PTOAS plans memory; ``emit_source_loc`` adds MLIR ``loc``.
+
+        ``emit_source_loc`` left out is decided by ``PYPTO_EMIT_PTO_LOC`` (0 switches it off).
+        """
+        target = self._target or selected_target()
+        if emit_source_loc is None:
+            emit_source_loc = os.environ.get("PYPTO_EMIT_PTO_LOC", "1") != "0"
+        options = Options(emit_source_loc, emit_tile_addr)
+        kernels = [f for f in program.functions.values() if is_incore_type(f.func_type)]
+        contexts = [KernelBuilder(f, target, kernel_kind(f), options).build() for f in kernels]
+        return render_module(ModuleContext(target.module_arch, contexts))
+
+
+def selected_target() -> Target:
+    """The target of the selected backend, the 910B when none is."""
+    from .. import backend
+
+    return backend.get_backend_type().target if backend.is_backend_configured() else backend.ASCEND910B
 
 
 def generate_pto(program: Program, target: Target, locations: bool = True) -> dict[str, str]:
-    """PTO text of every kernel of a lowered program, by kernel name."""
-    return {
-        f.name: generate_kernel(f, target, locations)
-        for f in program.functions.values()
-        if is_incore_type(f.func_type)
-    }
+    """PTO text of every kernel of a lowered program, by kernel name; ``locations`` adds the user's lines."""
+    codegen = PTOCodegen(target)
+    kernels = [f for f in program.functions.values() if is_incore_type(f.func_type)]
+    return {f.name: codegen.generate(Program([f], f.name, f.span), emit_source_loc=locations) for f in kernels}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..dtypes import DataType
 from ..ir.enums import MemorySpace, TensorLayout
 from ..ir.expr import Expr, MemRef as IrMemRef
-from ..ir.types import ArrayType, ScalarType, TensorType, TensorView, TileType, TileView, Type
+from ..ir.types import ArrayType, DistributedTensorType, ScalarType, TensorType, TensorView, TileType, TileView, Type
 from .memref import MemRef, MemRefSlot
 
 
@@ -104,9 +104,21 @@ class Tensor(_Shaped):
 
 
 class DistributedTensor(Tensor):
-    """A tensor that is one rank's slice of a communication window."""
+    """A tensor that is one rank's slice of a communication window: ``pld.DistributedTensor[[64], pl.FP32]``.
+
+    A string ``"window_buffer=.."``, as dumps state it, says nothing: the window follows from the program.
+    """
 
     kind = "DistributedTensor"
+
+    def _take(self, part: Any) -> None:
+        if not is_window_note(part):
+            super()._take(part)
+
+
+def is_window_note(part: Any) -> bool:
+    """Whether a part of an annotation only names, for a reader, the window the tensor is in."""
+    return isinstance(part, str) and part.startswith("window_buffer=")
 
 
 class Tile(_Shaped):
@@ -208,6 +220,6 @@ class MemRefType:
 
 def wrap(expr: Expr) -> Any:
     """The ``pl`` object that stands for an expression outside a kernel."""
-    kinds: dict[type, Any] = {TensorType: Tensor, TileType: Tile, ScalarType: Scalar, ArrayType: Array}
+    kinds: dict[type, Any] = {DistributedTensorType: DistributedTensor, TensorType: Tensor, TileType: Tile, ScalarType: Scalar, ArrayType: Array}
     cls = next((c for t, c in kinds.items() if isinstance(expr.type, t)), None)
     return expr if cls is None else cls(expr=expr)

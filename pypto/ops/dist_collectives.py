@@ -7,22 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..dtypes import DataType
 from ..ir.enums import ReduceOp
 from ..ir.types import Type
-from .dist_rules import check_same_elements, check_signal, may_equal
+from .dist_rules import check_reduced, check_same_elements, check_signal, may_equal
 from .registry import Bound, declare
 from .rules import shaped, value
 
-_FACTS: Final[dict[str, Any]] = {"pure": False, "duplicable": True}
-_REDUCED: Final = (DataType.FP16, DataType.FP32)
-
-
-def check_reduced(b: Bound, name: str) -> None:
-    """Raise OpError unless ``name`` has elements the reductions are defined on."""
-    dtype = b.type(name).dtype
-    if dtype not in _REDUCED:
-        raise b.fail(f"target dtype must be FP16 or FP32, got {dtype}", "convert the data before it enters the window")
+_FACTS: Final[dict[str, Any]] = {"pure": False}
 
 
 def _allreduce(b: Bound) -> Type:
@@ -98,7 +89,8 @@ declare(
 def _check_rows(b: Bound, source: str, *, whole: bool) -> None:
     """Rows of ``source`` fit the target's: as long, and, with ``whole``, as many."""
     x, y = b.type(source), b.type("target")
-    if len(x.shape) != len(y.shape) or not all(map(may_equal, x.shape[0 if whole else 1 :], y.shape[0 if whole else 1 :])):
+    first = 0 if whole else 1
+    if len(x.shape) != len(y.shape) or not all(map(may_equal, x.shape[first:], y.shape[first:])):
         raise b.fail(f"{source} {shaped(x)} does not fit target {shaped(y)}")
 
 

@@ -16,6 +16,7 @@ ATOMIC_DTYPES: Final = (
     DataType.FP32, DataType.BF16, DataType.FP16, DataType.INT32, DataType.INT16, DataType.INT8,
 )  # fmt: skip
 """Elements a store can add in global memory; a target may support fewer."""
+_REDUCED_DTYPES: Final = (DataType.FP16, DataType.FP32)
 
 
 def _enum_kind(name: str, enum: type[Enum], text: str) -> None:
@@ -81,6 +82,13 @@ def check_signal(b: Bound, name: str = "signal") -> None:
         raise b.fail(
             f"{name} must have INT32 element type, got {shaped(t)}", "pld.window(buffer, shape, dtype=pl.INT32)"
         )
+
+
+def check_reduced(b: Bound, name: str) -> None:
+    """Raise OpError unless ``name`` has elements the reductions are defined on."""
+    dtype = b.type(name).dtype
+    if dtype not in _REDUCED_DTYPES:
+        raise b.fail(f"target dtype must be FP16 or FP32, got {dtype}", "convert the data before it enters the window")
 
 
 def check_same_elements(b: Bound, first: str, second: str) -> None:

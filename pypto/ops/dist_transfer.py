@@ -6,7 +6,7 @@ tile operators the staging tile itself, and a second one where chunks overlap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ..errors import InternalError
@@ -186,12 +186,3 @@ for _name, _args, _extra, _doc in (("put", _PUT, f", {_ATOMIC}", _PUT_DOC), ("ge
         elided="stage2",
         **_facts,
     )
-
-
-def choose_put(level: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, Sequence[Any], dict[str, Any]]:
-    """``put`` with ``atomic`` also as the last positional argument."""
-    if args and isinstance(args[-1], AtomicType):
-        if "atomic" in kwargs:
-            raise OpTypeError(f"{level}.put got multiple values for 'atomic'")
-        return "put", args[:-1], {**kwargs, "atomic": args[-1]}
-    return "put", args, dict(kwargs)

@@ -35,8 +35,11 @@ def create_op_call(name: str, args: Sequence[Any], *rest: Any, **named: Any) -> 
     with the span where it is known.
     """
     kwargs, span = _kwargs_and_span(rest, named)
+    decl = _declared(name)
+    if decl.internal:
+        raise ValueError(f"{name} is internal-only: passes write it, programs call pld.tensor collectives")
     try:
-        return build_ir_call(_declared(name), args, kwargs, span)
+        return build_ir_call(decl, args, kwargs, span)
     except (ValueError, TypeError) as error:
         if span.is_valid():
             error.args = (f"{error} at {span}", *error.args[1:])

@@ -14,7 +14,7 @@ accepts both (``dims|index``: one index stands for a list of it); ``scalar like 
 of argument ``x``, or the dtype ``x`` names; ``element`` is a scalar that becomes an element, so that it may be an
 INDEX value too. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
 of the IR, or conversions registered with `attr_kind`; a ``+`` suffix stores the attribute even at its default, ``!``
-also requires it where the IR is built directly.
+also requires it where the IR is built directly. ``?!`` is an argument that may be left out but not be None.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Param:
     stored: Any = MISSING
     """The default as it is stored."""
     required: bool = False
-    """Whether `build_ir_call` requires the attribute."""
+    """Whether `build_ir_call` requires the attribute, or None must not stand for leaving the argument out."""
     keyword_only: bool = False
 
     @property
@@ -300,9 +300,10 @@ def _parse_param(op: str, text: str) -> Param:
     value: Any = MISSING
     if default.strip():
         value = _default(default.strip())
-    elif kinds.endswith("?"):
-        value = None
     names = tuple(kinds.rstrip("?!+").split("|"))
+    suffix = kinds[len(kinds.rstrip("?!+")) :]
+    if value is MISSING and "?" in suffix:
+        value = None
     convert = _ATTR_KINDS.get(names[0])
     stored = value if convert is None or value is MISSING or value is None else convert(value)
     return Param(
@@ -311,10 +312,10 @@ def _parse_param(op: str, text: str) -> Param:
         _EFFECTS.get(effect),
         value,
         like.strip() or None,
-        kinds[-1] in "!+",
+        suffix in ("!", "+"),
         effect == "pos",
         stored,
-        kinds[-1] == "!",
+        "!" in suffix,
         effect == "key",
     )
 
@@ -420,6 +421,8 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
     for param in params:
         value = given.get(param.name, param.default)
         if value is None:
+            if param.required and not param.is_attr and param.name in given:
+                raise OpTypeError(f"{decl.name}: {param.name} cannot be None: leave it out instead")
             value = param.default
         if value is MISSING:
             raise _missing(decl, param)
@@ -687,7 +690,7 @@ def _in_space(decl: OpDecl, result: Type) -> Type:
 
 def call(name: str, *args: Any, span: Span = UNKNOWN_SPAN, **kwargs: Any) -> Call:
     """Build a call of operator ``name``, as passes do."""
-    decl = _REGISTRY.get(name)
+    decl = get_decl(name)
     if decl is None:
         raise OpTypeError(f"there is no operator {name!r}")
     return build_call(decl, args, kwargs, span)

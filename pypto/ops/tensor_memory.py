@@ -11,7 +11,7 @@ from ..ir.enums import PadValue, TensorLayout
 from ..ir.expr import Expr, index_const
 from ..ir.types import DistributedTensorType, ScalarType, TensorType, TensorView, Type
 from .regions import read_region, reshape_region, write_region
-from .registry import Bound, Pto, WriteChannel, attr_kind, declare, no_result
+from .registry import ArgEffect, Bound, Pto, WriteChannel, attr_kind, declare, no_result
 from .rules import (
     all_same,
     at_most,
@@ -446,6 +446,8 @@ declare(
     _set_validshape,
     "The same 2D tensor with ``valid_rows`` x ``valid_cols`` of it holding data. Nothing moves.",
     inherits="input",
+    # The tensor's description changes, its data does not.
+    effects={"input": lambda _: ArgEffect.Read},
     tile_form="tile.set_validshape",
 )
 

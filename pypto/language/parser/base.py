@@ -184,14 +184,16 @@ class ParserBase:
             self._inner_alias(name, node)
         if name != "_" and isinstance(known, Var) and known not in self.dimensions:
             if self.strict_ssa:
-                hint = f"give the new value a name of its own, such as {name}_1"
-                self.fail(SSAViolationError, f"Variable '{name}' is already defined", node, hint)
-            if not isinstance(known, IterArg):
+                if here is not None:
+                    hint = f"give the new value a name of its own, such as {name}_1"
+                    self.fail(SSAViolationError, f"Variable '{name}' is already defined", node, hint)
+            elif not isinstance(known, IterArg):
                 if (here is None or frame.kind == "if") and same_type(known.type, type):
                     return known
             elif here is None:
                 raise InternalError(f"carried value '{name}' is assigned in an inner body", span)
-            self.check_reassign(name, known.type, type, node, crossing=here is None)
+            if not self.strict_ssa:
+                self.check_reassign(name, known.type, type, node, crossing=here is None)
         elif here is None:
             twin = self.scopes.twin(name)
             if isinstance(twin, Var) and same_type(twin.type, type):

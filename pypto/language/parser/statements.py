@@ -109,7 +109,7 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         """Parse ``nodes`` into the current body."""
         pending: list[str] = []
         for position, node in enumerate(nodes):
-            if self.body.ends is not None:
+            if self.body.ends is not None and not self.body.ends.startswith("'"):
                 self._after_end(node)
             if self.comments:
                 pending.extend(self._take_comments(node))
@@ -239,7 +239,7 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
             expr = self.annotated(expr, self.types.resolve_type(annotation), target, annotation)
         else:
             expr = self._as_known(target.id, expr)
-            if isinstance(expr.type, UnknownType):
+            if isinstance(expr.type, UnknownType) and not _is_system_call(expr):
                 self._no_value(expr, value_node)
         self.emit(self.bound(target.id, expr, target, node))
 
@@ -279,6 +279,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         return value.replace(type=merged) if not isinstance(value, Var) else value
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, value_node: ast.expr, node: ast.stmt) -> None:
+        if isinstance(value, Submit):
+            target = _flat_target(target)
         names = self.target_names(target, "an unpacking target")
         if isinstance(value, (list, tuple)):
             items: list[Any] = list(value)
@@ -381,7 +383,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         annotations: list[Type | None] = [None] * len(values)
         if annotation is not None:
             wanted = self.types.resolve_type(annotation)
-            values[0] = self.retype_constant(values[0], wanted.dtype) if isinstance(wanted, ScalarType) else values[0]
+            if isinstance(wanted, ScalarType):
+                values[0] = self.retype_constant(values[0], wanted.dtype)
             check_consistent(
                 wanted,
                 values[0].type,
@@ -496,6 +499,11 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
             self.emit(EvalStmt(made, self.span(node)))
 
 
+def _is_system_call(expr: Expr) -> bool:
+    """Whether a call only has an effect that others may be ordered by; printed IR gives those names."""
+    return isinstance(expr, Call) and expr.op.name.startswith("system.")
+
+
 def merge_types(wanted: Type, inferred: Type) -> Type:
     """The type of a value annotated ``wanted``: what the annotation leaves open is inferred."""
     if isinstance(wanted, TileType) and isinstance(inferred, TileType):
@@ -518,6 +526,13 @@ def merge_types(wanted: Type, inferred: Type) -> Type:
 def _less_known(wanted: ShapedType, inferred: ShapedType) -> bool:
     """Whether an annotation's dimension is a variable where the value's is constant."""
     return any(not isinstance(a, ConstInt) and isinstance(b, ConstInt) for a, b in zip(wanted.shape, inferred.shape))
+
+
+def _flat_target(target: ast.Tuple | ast.List) -> ast.Tuple | ast.List:
+    """``(a, b), tid`` as ``a, b, tid``."""
+    if len(target.elts) == 2 and isinstance(target.elts[0], (ast.Tuple, ast.List)):
+        return ast.copy_location(ast.Tuple([*target.elts[0].elts, target.elts[1]], ast.Store()), target)
+    return target
 
 
 def _docstring(node: ast.stmt) -> list[str] | None:

@@ -35,6 +35,10 @@ def parse(code: str, filename: str = "<string>", source_map: SourceMap | None = 
     import pypto.language as pl
 
     scope["pl"] = pl
+    if "pld." in code:
+        import pypto.language.distributed as pld
+
+        scope["pld"] = pld
     try:
         exec(_compile_without_kernels(tree, unique), scope)
     except (AttributeError, NameError) as error:

@@ -152,8 +152,9 @@ class TypeResolver(PartsMixin):
             )
         shape = self._to_ir_shape(self._parse_shape(parts[0]))
         dtype = self.resolve_dtype(parts[1])
-        extras = [self.resolve_part(kind, p, shape) for p in parts[2:]]
-        return self._build_shaped(kind, shape, dtype, extras, parts[2:])
+        more = [p for p in parts[2:] if not (kind == "DistributedTensor" and A.is_window_note(getattr(p, "value", None)))]
+        extras = [self.resolve_part(kind, p, shape) for p in more]
+        return self._build_shaped(kind, shape, dtype, extras, more)
 
     def _build_shaped(
         self, kind: str, shape: list[Any], dtype: DataType, extras: list[Any], nodes: Sequence[ast.expr]
@@ -258,7 +259,7 @@ class TypeResolver(PartsMixin):
             return self._checked_dim(node.value, node, "a dimension")
         name = node.id if isinstance(node, ast.Name) else None
         if self.parse_expression is not None:
-            value = self.parse_expression(node)
+            value = self._kernel_dim(node, name)
         elif name is not None:
             value = self._closure(name)
             if value is MISSING:
@@ -269,13 +270,22 @@ class TypeResolver(PartsMixin):
             value = self.evaluator.eval_expr(node)
         return self._checked_dim(value, node, f"shape variable '{name}'" if name else "a dimension")
 
+    def _kernel_dim(self, node: ast.expr, name: str | None) -> Any:
+        """A dimension inside a kernel. A variable that cannot be one does not hide a Python name that can."""
+        found = self.scope_lookup(name) if self.scope_lookup is not None and name is not None else None
+        if isinstance(found, Expr) and not _is_integer(found):
+            outside = self._closure(name or "")
+            if outside is not MISSING:
+                return outside
+        return self.parse_expression(node) if self.parse_expression is not None else None
+
     def _checked_dim(self, value: Any, node: ast.expr, what: str) -> Dim:
         if isinstance(value, DynVar):
             return value.var
         if isinstance(value, ConstInt):
             value = value.value if value.dtype is DataType.INDEX else value
         if isinstance(value, Expr):
-            if isinstance(value.type, ScalarType) and value.type.dtype.is_int():
+            if _is_integer(value):
                 return value
         elif isinstance(value, int) and not isinstance(value, bool):
             if value < 0:
@@ -332,6 +342,10 @@ class TypeResolver(PartsMixin):
         if len(values) != 1:
             self.fail("Scalar requires one dtype", node, "write pl.Scalar[pl.FP32]")
         return values[0]
+
+
+def _is_integer(value: Expr) -> bool:
+    return isinstance(value.type, ScalarType) and value.type.dtype.is_int()
 
 
 def _last_name(node: ast.expr) -> str:

@@ -1,0 +1,25 @@
+"""``pld.tile`` as builders; `put` takes its store mode by position too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....ops.distributed import tile
+from ...enums import AtomicType
+from ...span import Span
+
+
+def put(*args: Any, span: Span | None = None, **kwargs: Any) -> Any:
+    """``pld.tile.put`` with ``atomic`` last among the positional arguments, or a keyword."""
+    if args and isinstance(args[-1], AtomicType):
+        *args, kwargs["atomic"] = args  # pyright: ignore[reportAssignmentType]
+    return tile.put(*args, span=span or Span.here(), **kwargs)
+
+
+def _remote_load_with_physical_tail_padding(*args: Any, span: Span | None = None) -> Any:
+    """``pld.tile.remote_load`` that may read on to the end of the slice's last transfer block."""
+    return tile.remote_load(*args, span=span or Span.here(), allow_physical_tail_padding=True)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(tile, name)
