@@ -125,7 +125,8 @@ class Diagnostic:
         """Text for a terminal; ``inline`` repeats the first sentence beside the caret when it is short."""
         paint = _ansi if color else _plain
         label, code = _LABELS[self.severity]
-        return f"{paint(label + ':', code)} {paint(self.message, '1')}{self.render_body(color, inline=inline)}"
+        rule = f"[{self.rule_name}]" if self.rule_name else ""
+        return f"{paint(f'{label}{rule}:', code)} {paint(self.message, '1')}{self.render_body(color, inline=inline)}"
 
     def render_body(self, color: bool = False, *, inline: bool = False) -> str:
         """What follows the message: place, source line with caret, hint, notes. Empty when none is known."""

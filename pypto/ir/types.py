@@ -395,19 +395,16 @@ class PipeType(Type):
 
 
 class _OpaqueType(Type):
-    """A type without parts; `get` returns its one object."""
+    """A type without parts; `get` returns always the same object."""
 
     __slots__ = ()
     _one: ClassVar[Any] = None
 
-    def __new__(cls) -> Any:
-        if cls.__dict__.get("_one") is None:
-            cls._one = cls._build(UNKNOWN_SPAN)
-        return cls._one
-
     @classmethod
     def get(cls) -> Any:
-        return cls()
+        if cls.__dict__.get("_one") is None:
+            cls._one = cls()
+        return cls._one
 
 
 @node

@@ -78,6 +78,9 @@ from .parser.text_parser import loads, loads_program, parse, parse_program
 
 _functions.set_wrapper(wrap)
 
+#: The place of a pipe buffer is left to the compiler.
+AUTO = -1
+
 Mem = MemorySpace
 TaskId = Scalar[DataType.TASK_ID]
 ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ

@@ -220,6 +220,12 @@ class MemRefType:
 
 def wrap(expr: Expr) -> Any:
     """The ``pl`` object that stands for an expression outside a kernel."""
-    kinds: dict[type, Any] = {DistributedTensorType: DistributedTensor, TensorType: Tensor, TileType: Tile, ScalarType: Scalar, ArrayType: Array}
+    kinds: dict[type, Any] = {
+        DistributedTensorType: DistributedTensor,
+        TensorType: Tensor,
+        TileType: Tile,
+        ScalarType: Scalar,
+        ArrayType: Array,
+    }
     cls = next((c for t, c in kinds.items() if isinstance(expr.type, t)), None)
     return expr if cls is None else cls(expr=expr)

@@ -460,7 +460,7 @@ def _add_keywords(decl: OpDecl, given: dict[str, Any], kwargs: Mapping[str, Any]
         if name not in decl.by_name:
             close = get_close_matches(name, list(decl.by_name), 1)
             meant = f"; did you mean {close[0]!r}?" if close else "."
-            none = "" if decl.params else " and takes no kwargs"
+            none = "" if decl.attrs else ", it has no kwargs"
             raise OpTypeError(
                 f"{decl.name} got an unexpected keyword argument '{name}'{none}{meant} It is {decl.signature}"
                 f"\n  Unknown kwarg {name!r}"

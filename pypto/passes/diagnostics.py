@@ -144,7 +144,7 @@ def advise(context: PassContext, phase: DiagnosticPhase, program: Program) -> No
     hints = [d for d in found if d.severity is _HINT]
     for diagnostic in found:
         if diagnostic.severity is _WARNING:
-            log_warn(f"[warning] {diagnostic.rule_name}: {diagnostic.render()}")
+            log_warn(f"[warning] {diagnostic.render()}")
     if hints:
         _tell_hints(context, hints)
 

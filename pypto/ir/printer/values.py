@@ -10,7 +10,7 @@ from typing import Any, Final
 from ...dtypes import DataType
 from ...errors import InternalError
 from .. import expr as E, types as T
-from ..enums import ArgDirection, MemorySpace, PadValue, SplitMode
+from ..enums import ArgDirection, MemorySpace, NotifyOp, PadValue, ReduceOp, SplitMode, WaitCmp
 from ..expr import Expr, GlobalVar, MemRef, Var
 from ..node import IRNode
 from .names import Names
@@ -132,7 +132,8 @@ class ValuePrinter:
             return f"{self.pl}Mem.{v.name}"
         if isinstance(v, ArgDirection):
             return f"{self.pl}adir.{_DIRECTIONS[v]}"
-        return f"{self.pl}{type(v).__name__}.{v.name}"
+        cls = type(v)
+        return f"{'pld.' if cls in _DISTRIBUTED_ENUMS else self.pl}{cls.__name__}.{v.name}"
 
     def type(self, t: T.Type) -> str:
         text = self.types.get(id(t))
@@ -192,7 +193,12 @@ class ValuePrinter:
     def call(self, e: Any) -> str:
         op = e.op
         if isinstance(op, GlobalVar):
-            return f"{self.callee(op)}({', '.join([*map(self.expr, e.args), *self.kwargs(e), *self.attrs(e.attrs)])})"
+            parts = [*map(self.expr, e.args), *self.kwargs(e)]
+            if e.attrs:
+                device = e.attrs.get("device")
+                parts += [f"device={self.expr(device)}"] if isinstance(device, Expr) else []
+                parts += self.attrs(e.attrs, ("device",) if isinstance(device, Expr) else ())
+            return f"{self.callee(op)}({', '.join(parts)})"
         if op.name == "system.task_dummy":
             deps = f"deps=[{self.list(e.attrs.get('manual_dep_edges', ()))}]"
             return f"{self.op_name(op.name)}({', '.join([deps, *self.attrs(e.attrs, _DEPENDENCY_ATTRS)])})"
@@ -211,7 +217,7 @@ class ValuePrinter:
         head, _, last = name.rpartition(".")
         if keyword.iskeyword(last):
             name = f"{name}_"
-        return name if head.startswith("pld") else self.pl + name
+        return name if head.startswith(("pld", "builtin")) else self.pl + name
 
     def kwargs(self, e: Any) -> list[str]:
         """Keywords of something that has no declaration."""
@@ -269,6 +275,7 @@ class ValuePrinter:
 
 
 _LAYOUT: Final = ("blayout", "slayout", "fractal")
+_DISTRIBUTED_ENUMS: Final = frozenset({NotifyOp, ReduceOp, WaitCmp})
 _DIRECTIONS: Final = {
     ArgDirection.Input: "input",
     ArgDirection.Output: "output",
@@ -397,7 +404,7 @@ def _tile_type(p: ValuePrinter, t: T.TileType) -> str:
 
 
 def _opaque_type(p: ValuePrinter, t: T.Type) -> str:
-    return p.pl + _OPAQUE_TYPES[t.__class__]
+    return f"{'pld.' if t.__class__ is T.CommCtxType else p.pl}{_OPAQUE_TYPES[t.__class__]}"
 
 
 _TYPES: Final[dict[type, Callable[[ValuePrinter, Any], str]]] = {

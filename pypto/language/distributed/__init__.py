@@ -22,7 +22,9 @@ __all__.extend(SHORT)  # pyright: ignore[reportUnsupportedDunderAll]
 def __getattr__(name: str) -> Any:
     found = SHORT.get(name)
     if found is None:
-        level = next((n for n, ops in (("tensor", tensor), ("tile", tile), ("system", system)) if hasattr(ops, name)), None)
+        level = next(
+            (n for n, ops in (("tensor", tensor), ("tile", tile), ("system", system)) if hasattr(ops, name)), None
+        )
         hint = f": it is pld.{level}.{name}" if level is not None else ""
         raise AttributeError(f"pld has no '{name}'{hint}")
     return found

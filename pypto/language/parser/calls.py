@@ -145,8 +145,12 @@ class CallsMixin(ParserBase):
     def _invoke(self, signature: Signature, node: ast.Call) -> Call:
         attrs_node = next((k.value for k in node.keywords if k.arg == "attrs"), None)
         self._refuse_launch_keywords(signature, node)
-        args, overrides = self.launch_arguments(signature, node, reserved=frozenset({"attrs"}))
+        reserved = frozenset({"attrs", "device"} if signature.takes_device else {"attrs"})
+        args, overrides = self.launch_arguments(signature, node, reserved=reserved)
         attrs = self.call_attrs(attrs_node, len(args))
+        device = next((k.value for k in node.keywords if k.arg == "device" and k.arg in reserved), None)
+        if device is not None:
+            attrs["device"] = self._device(device)
         if overrides:
             attrs["arg_direction_overrides"] = overrides
         dumped = [a for a in args if isinstance(a, Var) and a in self.dump_tags]
@@ -154,6 +158,12 @@ class CallsMixin(ParserBase):
             attrs["dump_vars"] = list(dict.fromkeys(dumped))
         self.check_bindings(signature, args, node)
         return Call(signature.global_var, args, {}, attrs, self.call_type(signature, args, node), self.span(node))
+
+    def _device(self, node: ast.expr) -> Expr:
+        made = self.as_expr(self.value(node), node)
+        if not isinstance(made.type, ScalarType) or not made.type.dtype.is_int():
+            self.fail(ParserTypeError, f"'device' must be an integer, got {type_text(made.type)}", node)
+        return made
 
     def check_bindings(self, signature: Signature, args: list[Expr], node: ast.Call) -> None:
         """ParserSyntaxError when two arguments give one dimension of the callee different extents."""
@@ -293,6 +303,8 @@ class CallsMixin(ParserBase):
                 continue
             if keyword.arg is None or all(p.name_hint != keyword.arg for p, _ in params):
                 hint = f"it takes {', '.join(p.name_hint for p, _ in params)}"
+                if keyword.arg == "device":
+                    hint = "only calls of orchestrators say which device runs them"
                 self.fail(
                     ParserTypeError, f"Function '{name}' has no parameter '{keyword.arg or '**'}'", keyword.value, hint
                 )

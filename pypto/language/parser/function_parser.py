@@ -11,7 +11,7 @@ from ...ir.enums import FunctionType, Level, ParamDirection, Role
 from ...ir.expr import Expr, Var
 from ...ir.program import Function
 from ...ir.stmt import ReturnStmt
-from ...ir.types import Type
+from ...ir.types import TupleType, Type
 from .. import forms
 from .directives import DirectivesMixin
 from .inline import InlineMixin
@@ -21,6 +21,7 @@ from .submits import SubmitsMixin
 from .subscripts import SubscriptsMixin
 from .type_consistency import difference
 from .type_resolver import TypeResolver
+from .windows import check_on_host
 
 if TYPE_CHECKING:
     from ..decorators import InlineFunction
@@ -74,6 +75,8 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         self.regions = []
         self.inline_stack: list[str] = []
         self.inlined: list[list[Expr]] | None = None
+        self.assigned = {}
+        self.windows = program.windows if program is not None else {}
         self.attrs: dict[str, Any] = {}
         self.body = Body("function")
         self.types = TypeResolver(
@@ -90,7 +93,7 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         child = FunctionParser(function.source, function.node, function.closure, self.options, program=self.program)
         child.inlined, child.inline_stack = [], [*self.inline_stack, function.name]
         child.externals, child.producers, child.dump_tags = self.externals, self.producers, self.dump_tags
-        child.temporaries, child.dimensions = self.temporaries, self.dimensions
+        child.temporaries, child.dimensions, child.windows = self.temporaries, self.dimensions, self.windows
         child.loops, child.regions, child.split_mode = list(self.loops), self.regions, self.split_mode
         return child
 
@@ -147,7 +150,7 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
                 self.fail(ParserSyntaxError, f"attribute keys must be strings, got {key!r}", node)
             self.set_attr(key, value, node, from_decorator=True)
         if self._is_abstract():
-            return self._function(abstract=True)
+            return self._function(abstract=self.options.role is Role.SubWorker)
         first, last = node.body[0], node.body[-1]
         limit = self._tail_limit(last.end_lineno or last.lineno, first.col_offset)
         self.comments = self.source.comments_in(_header_line(node) + 1, limit - 1)
@@ -167,12 +170,13 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         return end + 1
 
     def _is_abstract(self) -> bool:
-        """Whether the body is ``...``: a sub-worker whose code is bound when the program runs."""
+        """Whether the body is ``...``: an external kernel, or a sub-worker whose code is bound at run time."""
         rest = [s for s in self.node.body if not self._is_prologue(s)]
         ellipsis = (
             len(rest) == 1 and isinstance(rest[0], ast.Expr) and getattr(rest[0].value, "value", None) is Ellipsis
         )
-        if not ellipsis or self.options.role is not Role.SubWorker or self.options.level is None:
+        bound_later = self.options.role is Role.SubWorker and self.options.level is not None
+        if not ellipsis or not (bound_later or self.options.external_source is not None):
             return False
         for stmt in self.node.body:
             if isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Call):
@@ -190,7 +194,7 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         if not options.auto_scope:
             attrs["auto_scope"] = False
         if options.external_source is not None:
-            attrs["external_source"] = options.external_source
+            attrs["external_source"] = str(options.external_source)
         try:
             return Function(
                 self.node.name,
@@ -214,20 +218,39 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             return
         declared = self.return_types
         if self.node.returns is not None:
-            if len(values) != len(declared):
+            if len(values) == 1 and len(declared) > 1 and isinstance(values[0].type, TupleType):
+                self._check_tuple(values[0].type, node)
+            elif len(values) != len(declared):
                 self.fail(
                     ParserTypeError,
                     f"'{self.node.name}' declares {len(declared)} result(s) but returns {len(values)}",
                     node,
                     "make the return annotation and the return statement agree",
                 )
-            values = [self._result(i, v, node) for i, v in enumerate(values)]
+            else:
+                values = [self._result(i, v, node) for i, v in enumerate(values)]
         self.emit(ReturnStmt(values, self.span(node)))
 
     def _result(self, i: int, value: Expr, node: ast.Return) -> Expr:
         wanted = self.return_types[i]
         value = self.retype_constant(value, wanted.dtype) if hasattr(wanted, "dtype") else value  # pyright: ignore
-        found = difference(wanted, value.type)
+        self._check_result(i, value.type, node)
+        return value
+
+    def _check_tuple(self, made: TupleType, node: ast.Return) -> None:
+        """One value of a tuple type stands for all the results."""
+        if len(made.types) != len(self.return_types):
+            self.fail(
+                ParserTypeError,
+                f"'{self.node.name}' declares {len(self.return_types)} results but returns a tuple of {len(made.types)}",
+                node.value or node,
+                "make the return annotation and the return statement agree",
+            )
+        for i, member in enumerate(made.types):
+            self._check_result(i, member, node)
+
+    def _check_result(self, i: int, made: Type, node: ast.Return) -> None:
+        found = difference(self.return_types[i], made)
         if found is not None:
             which = f"result {i} of " if len(self.return_types) > 1 else ""
             found = found.replace("the annotation", "the return annotation")
@@ -237,7 +260,6 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
                 node.value or node,
                 "correct the return annotation or the value",
             )
-        return value
 
     def _check_result_missing(self) -> None:
         if self.return_types and self.body.ends != "return":
@@ -260,11 +282,9 @@ def _header_line(node: ast.FunctionDef) -> int:
 
 
 def _flat_results(made: Any) -> list[Type]:
-    from ...ir.types import TupleType
-
     if isinstance(made, list):
         return made
     return list(made.types) if isinstance(made, TupleType) else [made]
 
 
-__all__ = ["FunctionOptions", "FunctionParser", "merge_types"]
+__all__ = ["FunctionOptions", "FunctionParser", "check_on_host", "merge_types"]

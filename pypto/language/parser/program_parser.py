@@ -67,6 +67,7 @@ class ProgramContext:
 
     def __init__(self) -> None:
         self.bases: dict[str, Var] = {}
+        self.windows: dict[str, Span] = {}
         self._parsers: dict[str, FunctionParser] = {}
         self._signatures: dict[str, Signature] = {}
         self._done: dict[str, Function] = {}
@@ -97,7 +98,10 @@ class ProgramContext:
         for key, parser in self._parsers.items():
             parser.parse_signature()
             results = parser.return_types if parser.node.returns is not None else None
-            self._signatures[key] = Signature(key, GlobalVar(key), parser.params, results, parser.options.type)
+            options = parser.options
+            self._signatures[key] = Signature(
+                key, GlobalVar(key), parser.params, results, options.type, options.role
+            )
         functions = [self._function(key) for key in self._parsers]
         everything = closure_of_calls([*functions, *self._external.values()])
         globals_by_name = {k: s.global_var for k, s in self._signatures.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...ir.enums import FunctionType, ParamDirection
+from ...ir.enums import FunctionType, ParamDirection, Role
 from ...ir.expr import ConstInt, Expr, GlobalVar, Var
 from ...ir.node import NodeList
 from ...ir.program import Function
@@ -17,7 +17,7 @@ from ...ir.visitor import Rewriter
 class Signature:
     """A function seen from its callers. Without annotation, ``results`` is None until the body is known."""
 
-    __slots__ = ("name", "global_var", "params", "results", "declared", "func_type")
+    __slots__ = ("name", "global_var", "params", "results", "declared", "func_type", "role")
 
     def __init__(
         self,
@@ -26,6 +26,7 @@ class Signature:
         params: Sequence[tuple[Var, ParamDirection]],
         results: Sequence[Type] | None,
         func_type: FunctionType,
+        role: Role | None = None,
     ) -> None:
         self.name = name
         self.global_var = global_var
@@ -33,6 +34,13 @@ class Signature:
         self.results = results
         self.declared = results
         self.func_type = func_type
+        self.role = role
+
+    @property
+    def takes_device(self) -> bool:
+        """Whether calls say which device runs the function: it orchestrates one."""
+        orchestrates = self.role is Role.Orchestrator or self.func_type is FunctionType.Orchestration
+        return orchestrates and all(p.name_hint != "device" for p, _ in self.params)
 
     @staticmethod
     def of_function(function: Function, global_var: GlobalVar | None = None) -> Signature:
@@ -42,6 +50,7 @@ class Signature:
             function.directed_params(),
             list(function.return_types),
             function.func_type,
+            function.role,
         )
         if not made.results:
             made.results = returned_types(function)

@@ -87,6 +87,10 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
     body: Body
     comments: Comments
     inline_depth: int
+    assigned: dict[ast.Call, ast.Name]
+    """The call an assignment is about to evaluate, and the name it gives the value."""
+    windows: dict[str, Span]
+    """Where each communication window of the program is declared, by name."""
     subscript_write: Callable[[ast.Subscript, Any, ast.stmt], None]
     eval_form: Callable[[forms.Form, ast.Call], bool]
 
@@ -202,6 +206,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         if self._is_form(value_node, forms.yield_):
             self._yield(value_node, target, annotation, node)  # pyright: ignore[reportArgumentType]
             return
+        if isinstance(target, ast.Name) and isinstance(value_node, ast.Call):
+            self.assigned = {value_node: target}
         value = self.value(value_node)
         if isinstance(target, ast.Name):
             self._assign_name(target, value, value_node, annotation, node)
@@ -391,6 +397,7 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
                 self.span(annotation),
                 self.source.lines,
                 f"Type annotation of '{(names or ['_'])[0]}'",
+                memory=False,
             )
             annotations[0] = merge_types(wanted, values[0].type)
         self.emit(YieldStmt(values, self.span(node)))

@@ -56,10 +56,15 @@ def difference(annotated: Type, inferred: Type, memory: bool = True) -> str | No
 
 
 def check_consistent(
-    annotated: Type, inferred: Type, span: Span, source_lines: Sequence[str] | None, what: str = "Type annotation"
+    annotated: Type,
+    inferred: Type,
+    span: Span,
+    source_lines: Sequence[str] | None,
+    what: str = "Type annotation",
+    memory: bool = True,
 ) -> None:
     """ParserTypeError when ``annotated`` contradicts ``inferred``."""
-    found = difference(annotated, inferred)
+    found = difference(annotated, inferred, memory)
     if found is not None:
         raise ParserTypeError(
             f"{what} does not match the value: {found}",

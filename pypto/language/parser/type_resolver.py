@@ -152,7 +152,9 @@ class TypeResolver(PartsMixin):
             )
         shape = self._to_ir_shape(self._parse_shape(parts[0]))
         dtype = self.resolve_dtype(parts[1])
-        more = [p for p in parts[2:] if not (kind == "DistributedTensor" and A.is_window_note(getattr(p, "value", None)))]
+        more = [
+            p for p in parts[2:] if not (kind == "DistributedTensor" and A.is_window_note(getattr(p, "value", None)))
+        ]
         extras = [self.resolve_part(kind, p, shape) for p in more]
         return self._build_shaped(kind, shape, dtype, extras, more)
 

@@ -81,16 +81,20 @@ class OrchestrationReferencesResolved(Rule):
 
 
 class ManualDepsOnSubmitOnly(Rule):
-    """Dependencies of a task are stated on its launch."""
+    """Dependencies of a task are stated on its launch, in its own field."""
 
     name = "ManualDepsOnSubmitOnly"
     expressions = True
 
     def visit_call(self, op: Call) -> None:
         if isinstance(op.op, GlobalVar) and "manual_dep_edges" in op.attrs:
-            self.report(
-                f"Call of '{op.op.name}' carries 'manual_dep_edges': only a Submit has dependencies", op.span
-            )
+            message = f"Call of '{op.op.name}' carries 'manual_dep_edges': only a pl.submit has dependencies"
+            self.report(message, op.span)
+
+    def visit_submit(self, op: Submit) -> None:
+        if "manual_dep_edges" in op.attrs:
+            message = f"Submit of '{op.op.name}' carries 'manual_dep_edges' beside its deps_"
+            self.report(message, op.span, hint="dependencies of a Submit are its field deps_")
 
 
 class OutParamNotShadowed(Rule):
@@ -121,11 +125,11 @@ class ArrayNotEscaped(Rule):
         for param in function.params:
             if _has_array(param.type):
                 self.report(
-                    f"Parameter '{param.name_hint}' of function '{function.name}' has ArrayType", param.span
+                    f"Function '{function.name}' has parameter '{param.name_hint}' of ArrayType", param.span
                 )
         for type in function.return_types:
             if _has_array(type):
-                self.report(f"Function '{function.name}' returns ArrayType", function.span)
+                self.report(f"Function '{function.name}' has the return type ArrayType", function.span)
 
 
 def _has_array(type: Type) -> bool:

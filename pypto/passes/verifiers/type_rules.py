@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from ...dtypes import DataType
-from ...ir.expr import Expr, Var, const_value
+from ...ir.expr import Call, Expr, Var, const_value
 from ...ir.node import NodeList
 from ...ir.program import Function, is_incore_type
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt, YieldStmt
@@ -24,6 +24,7 @@ from ...ir.types import (
 )
 from .driver import Rule
 from .ssa import last_stmt
+from .valid_shapes import findings, has_view
 
 
 class TypeCheckErrorType(Enum):
@@ -58,9 +59,30 @@ def _same_extent(a: Expr, b: Expr) -> bool | None:
 
 
 class TypeChecked(Rule):
-    """Conditions are booleans, ranges scalars, and a carried value has one type all along."""
+    """Conditions are booleans, ranges scalars, a carried value has one type all along, valid regions lie inside."""
 
     name = "TypeCheck"
+    expressions = True
+
+    def enter_function(self, function: Function) -> None:
+        self._checked: set[int] = set()
+        for i, type in enumerate(function.return_types):
+            self._check_region(type, f"Function '{function.name}' return type[{i}]", function)
+
+    def define(self, var: Var) -> None:
+        self._check_region(var.type, f"{type(var).__name__} '{var.name_hint}'", var)
+
+    def visit_call(self, op: Call) -> None:
+        self._check_region(op.type, "Call result", op)
+
+    def _check_region(self, type: Type, where: str, op: Any) -> None:
+        """Valid regions of ``type``. A type that several variables share is reported for the first of them."""
+        if id(type) in self._checked or not has_view(type):
+            return
+        self._checked.add(id(type))
+        for found in findings(type, where):
+            code = E.SHAPE_DIMENSION_MISMATCH if found.is_rank else E.SHAPE_VALUE_MISMATCH
+            self._report(code, f"{found.where} has invalid {found.message}", op)
 
     def visit_if_stmt(self, op: IfStmt) -> None:
         self._check_condition(op, "IfStmt")
