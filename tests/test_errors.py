@@ -133,7 +133,7 @@ def test_internal_errors_name_the_place_and_are_no_user_errors():
 def test_verification_error_lists_every_finding():
     findings = [Diagnostic("one", rule_name="SSA", error_code=3), Diagnostic("two")]
     error = errors.VerificationError("Verification failed", findings)
-    assert str(error) == "Verification failed\nError: one\nError: two"
+    assert str(error) == "Verification failed\nError[SSA]: one\nError: two"
     assert [d.error_code for d in error.diagnostics] == [3, 0]
 
 

@@ -143,7 +143,8 @@ _active = threading.local()
 class PassContext:
     """Settings and instruments for the passes run inside a ``with`` block. An inner context replaces the outer one.
 
-    ``verification_level`` and ``diagnostic_phase`` default to what the environment chooses.
+    ``verification_level`` and ``diagnostic_phase`` default to what the environment chooses. Performance hints are
+    appended to ``hint_sink`` when there is one, and told on the console otherwise.
     """
 
     def __init__(
@@ -156,6 +157,7 @@ class PassContext:
         enable_pypto_l0c_double_buffer: bool = False,
         runtime: RuntimeKind = RuntimeKind.TENSORMAP_AND_RINGBUFFER,
         target: Target | None = None,
+        hint_sink: list[str] | None = None,
     ) -> None:
         self.instruments = list(instruments)
         self.verification_level = (
@@ -169,6 +171,7 @@ class PassContext:
         self.enable_pypto_l0c_double_buffer = enable_pypto_l0c_double_buffer
         self.runtime = runtime
         self._target = target
+        self.hint_sink = hint_sink
 
     @staticmethod
     def current() -> PassContext | None:
@@ -233,6 +236,7 @@ class PassContext:
             "enable_pypto_l0c_double_buffer": self.enable_pypto_l0c_double_buffer,
             "runtime": self.runtime,
             "target": self._target,
+            "hint_sink": self.hint_sink,
         }
         return PassContext(**{**settings, **changes})
 

@@ -144,16 +144,19 @@ def advise(context: PassContext, phase: DiagnosticPhase, program: Program) -> No
     hints = [d for d in found if d.severity is _HINT]
     for diagnostic in found:
         if diagnostic.severity is _WARNING:
-            log_warn(f"[warning] {diagnostic.render()}")
+            log_warn(f"[warning] {diagnostic.rule_name}: {diagnostic.message}{diagnostic.render_body()}")
     if hints:
         _tell_hints(context, hints)
 
 
 def _tell_hints(context: PassContext, hints: list[Diagnostic]) -> None:
-    """To the report directory with a line on the console, or all to the console when there is none."""
+    """To the context's sink, or the report directory with a line on the console, or all to the console."""
     from .context import ReportInstrument
 
     lines = [f"[perf_hint {d.hint_code}] {d.rule_name}: {d.message} at {d.location or 'unknown place'}" for d in hints]
+    if context.hint_sink is not None:
+        context.hint_sink.extend(lines)
+        return
     report = next((i for i in context.instruments if isinstance(i, ReportInstrument)), None)
     if report is None:
         for line in lines:

@@ -32,6 +32,8 @@ PIPELINE: tuple[str, ...] = (
     "canonicalize_tile_slice",
     "infer_tile_memory_space",
     "resolve_backend_op_layouts",
+    "lower_pipeline_loops",
+    "canonicalize_io_order",
     "materialize_tensor_strides",
     "init_mem_ref",
     "materialize_semantic_aliases",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .errors import PtoError
-from .spec import Check, Site, describe
+from .spec import Check, Instruction, Site, describe
 from .types import Tile, View
 
 
@@ -28,16 +30,33 @@ def same_dtype(first: str, *others: str) -> Check:
     return check
 
 
-def dtypes(name: str, a2a3: str, a5: str | None = None) -> Check:
+class ElementTypes:
+    """Element types allowed for an operand, by architecture."""
+
+    __slots__ = ("name", "allowed")
+
+    def __init__(self, name: str, allowed: Mapping[str, frozenset[str]]) -> None:
+        self.name, self.allowed = name, allowed
+
+    def __call__(self, site: Site) -> None:
+        name, allowed = self.name, self.allowed[site.arch]
+        if site.has(name) and _dtype(site, name) not in allowed:
+            _fail(
+                site,
+                f"element type {_dtype(site, name)} of '{name}' is not supported on {site.arch}; "
+                f"use {', '.join(sorted(allowed))}",
+            )
+
+
+def dtypes(name: str, a2a3: str, a5: str | None = None) -> ElementTypes:
     """Element types allowed for an operand, by architecture; one list serves both when ``a5`` is absent."""
-    allowed = {"a2a3": frozenset(a2a3.split()), "a5": frozenset((a5 or a2a3).split())}
+    return ElementTypes(name, {"a2a3": frozenset(a2a3.split()), "a5": frozenset((a5 or a2a3).split())})
 
-    def check(site: Site) -> None:
-        if site.has(name) and _dtype(site, name) not in allowed[site.arch]:
-            options = ", ".join(sorted(allowed[site.arch]))
-            _fail(site, f"element type {_dtype(site, name)} of '{name}' is not supported on {site.arch}; use {options}")
 
-    return check
+def element_types(spec: Instruction, arch: str, operand: str = "dst") -> frozenset[str] | None:
+    """The element types an instruction takes for an operand on ``arch``, None when it states no limit."""
+    rules = [c.allowed[arch] for c in spec.checks if isinstance(c, ElementTypes) and c.name == operand]
+    return frozenset.intersection(*rules) if rules else None
 
 
 def loc(name: str, *locs: str) -> Check:

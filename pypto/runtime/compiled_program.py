@@ -26,11 +26,12 @@ _LANE_OPS = ("tile.get_block_idx", "tile.get_block_num", "tile.get_subblock_idx"
 
 @dataclass
 class Artifacts:
-    """What compilation made: PTO text by kernel, programs after each pass, times in seconds by stage."""
+    """What compilation made: PTO text by kernel, programs after each pass, times in seconds by stage, hints."""
 
     pto: dict[str, str]
     passes: list[tuple[str, Program]] = field(default_factory=list)
     times: dict[str, float] = field(default_factory=dict)
+    hints: list[str] = field(default_factory=list)
 
 
 class Block(NamedTuple):
@@ -45,6 +46,7 @@ class CompiledProgram:
 
     - ``pto``: PTO text by kernel name; ``cpp``: C++ by kernel name when PTOAS ran.
     - ``output_dir``: the folder with ``passes_dump/``, ``ptoas/``, ``report/``; written when first asked for.
+    - ``hints``: what would make it faster, one line each; also in ``report/perf_hints.log``.
     - ``reports``: a `pypto.simulator.SimReport` for each kernel launch of the last run, one a block.
     """
 
@@ -55,6 +57,7 @@ class CompiledProgram:
         self.pto: Mapping[str, str] = artifacts.pto
         self.cpp: dict[str, str] = {}
         self.times = artifacts.times
+        self.hints = artifacts.hints
         self.reports: list[tuple[str, SimReport]] = []
         self._passes = artifacts.passes
         self._chosen_dir = output_dir

@@ -147,7 +147,8 @@ class _Misplaced(Visitor):
 
 
 def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, target: Target) -> Program:
-    from ..passes import PassContext, PassPipeline
+    from ..passes import PassPipeline
+    from ..passes.context import current_or_default
     from ..passes.pipeline import default_passes
 
     last = time.perf_counter()
@@ -160,7 +161,11 @@ def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, targe
             artifacts.passes.append((name, made))
         last = time.perf_counter()
 
-    with PassContext([], verification_level=level, target=target):
+    outer = current_or_default()
+    settings = {"target": target, "hint_sink": artifacts.hints}
+    if level is not None:
+        settings["verification_level"] = level
+    with outer.replace(**settings):
         return PassPipeline(default_passes()).run(program, note)
 
 

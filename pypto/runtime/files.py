@@ -44,6 +44,8 @@ def write_files(compiled: CompiledProgram, chosen: Path | None, passes: Sequence
             path = root / "passes_dump" / f"{number:02d}_after_{name}.py"
             path.write_text(python_print(program), encoding="utf-8")
     (root / "report" / "compile.txt").write_text(_report(compiled), encoding="utf-8")
+    if compiled.hints:
+        (root / "report" / "perf_hints.log").write_text("\n".join(compiled.hints) + "\n", encoding="utf-8")
     return root
 
 

@@ -66,6 +66,13 @@ def test_files_are_written_where_asked(arrays, tmp_path):
     assert "Vec" in report and "AllocateMemoryAddr" in report
 
 
+def test_hints_are_kept_with_the_program_and_not_printed(tmp_path, capfd):
+    compiled = pl.compile(add, output_dir=tmp_path / "out", skip_ptoas=True)
+    assert any("PH001" in hint and "innermost dim = 160B" in hint for hint in compiled.hints)
+    assert (tmp_path / "out" / "report" / "perf_hints.log").read_text().splitlines() == compiled.hints
+    assert "perf_hint" not in "".join(capfd.readouterr())
+
+
 def test_every_dump_reads_back(tmp_path):
     compiled = pl.compile(add, output_dir=tmp_path / "out")
     for path in sorted((compiled.output_dir / "passes_dump").iterdir()):

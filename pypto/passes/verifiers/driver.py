@@ -183,10 +183,12 @@ _DESCENTS: dict[type, Callable[[_Driver, Any], None]] = {
 }
 
 
-def run(rule_classes: Iterable[type[Rule]], program: Program) -> list[Diagnostic]:
-    """What the rules find in ``program``, function by function, in order of the walk."""
+def run(
+    rule_classes: Iterable[type[Rule]], program: Program, functions: Iterable[Function] | None = None
+) -> list[Diagnostic]:
+    """What the rules find in ``functions``, by default those of ``program``, in order of the walk."""
     found: list[Diagnostic] = []
     driver = _Driver([cls(program, found) for cls in rule_classes])
-    for function in program.functions.values():
+    for function in program.functions.values() if functions is None else functions:
         driver.visit(function)
     return found

@@ -118,7 +118,6 @@ def _check_divs(site: Site) -> None:
     for check in (
         vec("src", "scalar", "dst"),
         same_dtype("dst", tile),
-        dtypes("dst", _USUAL, "i8 i16 i32 f16 f32"),
         row_major("src", "scalar", "dst"),
         same_valid("dst", tile),
         scalar_of(other, tile),
@@ -131,7 +130,7 @@ declare(
     "src:any scalar:any -> dst",
     pipe="V",
     attrs=_DIV,
-    checks=(_check_divs,),
+    checks=(dtypes("dst", _USUAL, "i8 i16 i32 f16 f32"), _check_divs),
     bind=_divide_scalar,
     cost=vector_cost(4),
     doc="Division by a scalar, or of a scalar by each element.",

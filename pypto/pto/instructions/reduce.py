@@ -99,26 +99,18 @@ def _reduction_cost(passes: float) -> Callable[[Site, int, int], float]:
     return reduction
 
 
-def _row_checks(types: Check) -> tuple[Check, ...]:
-    return (vec("src", "tmp", "dst"), row_major("src"), column_result("dst"), valid_axis("src", "dst", 0), types)
+def _row_checks(*types: Check) -> tuple[Check, ...]:
+    return (vec("src", "tmp", "dst"), row_major("src"), column_result("dst"), valid_axis("src", "dst", 0), *types)
 
 
-def _col_checks(types: Check) -> tuple[Check, ...]:
+def _col_checks(*types: Check) -> tuple[Check, ...]:
     return (
         vec("src", "tmp", "dst"),
         row_major("src", "dst"),
         valid_extent("dst", 0, 1),
         valid_axis("src", "dst", 1),
-        types,
+        *types,
     )
-
-
-def _all(*checks: Check) -> Check:
-    def check(site: Site) -> None:
-        for each in checks:
-            each(site)
-
-    return check
 
 
 def _tree_has_scratch(site: Site) -> None:
@@ -131,32 +123,24 @@ def _tree_has_scratch(site: Site) -> None:
 _SAME = same_dtype("src", "dst")
 _INDEX = dtypes("dst", "i32 ui32", "i32 ui32 i16 ui16")
 
+_COLUMN_TYPES = dtypes("src", _USUAL, "i8 i16 i32 f16 bf16 f32")
+
 for _name, _function in (("sum", _sum), ("max", _max), ("min", _min), ("prod", _product)):
-    _declare(f"trow{_name}", _function, 1, _row_checks(_all(_SAME, dtypes("src", _USUAL))), passes=2)
+    _declare(f"trow{_name}", _function, 1, _row_checks(_SAME, dtypes("src", _USUAL)), passes=2)
+    _tree = (_tree_has_scratch,) if _name == "sum" else ()
     _declare(
         f"tcol{_name}",
         _function,
         0,
-        _col_checks(
-            _all(
-                _SAME,
-                dtypes("src", _USUAL, "i8 i16 i32 f16 bf16 f32"),
-                *((_tree_has_scratch,) if _name == "sum" else ()),
-            )
-        ),
+        _col_checks(_SAME, _COLUMN_TYPES, *_tree),
         attrs="isBinary:bool=false" if _name == "sum" else "",
         scratch=_name == "sum",
     )
 
 for _name, _function in (("argmax", _argmax), ("argmin", _argmin)):
-    _declare(f"trow{_name}", _function, 1, _row_checks(_all(_INDEX, dtypes("src", _USUAL))), passes=3)
-    _declare(
-        f"tcol{_name}",
-        _function,
-        0,
-        _col_checks(_all(_INDEX, dtypes("src", "f16 f32", "i8 i16 i32 f16 f32"))),
-        passes=2,
-    )
+    _declare(f"trow{_name}", _function, 1, _row_checks(_INDEX, dtypes("src", _USUAL)), passes=3)
+    _types = dtypes("src", "f16 f32", "i8 i16 i32 f16 f32")
+    _declare(f"tcol{_name}", _function, 0, _col_checks(_INDEX, _types), passes=2)
 
 
 def _partial(name: str, function: Callable[[Array, Array], Array]) -> None:
