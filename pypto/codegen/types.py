@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..backend.formats import tile_format
 from ..backend.target import Target
 from ..dtypes import DataType
 from ..errors import InternalError
-from ..ir.enums import CompactMode, MemorySpace, TileLayout
-from ..ir.types import TensorType, TileType, implicit_layout
+from ..ir.enums import CompactMode
+from ..ir.types import TensorType, TileType
 from .render import type_text
 
 
@@ -81,21 +82,18 @@ def array_text(extent: int, dtype: DataType) -> str:
 
 
 def tile_key(type: TileType, target: Target) -> TileKey:
-    """The buffer type of a tile. One in Left, or that states no layout of its own, has the target's for its memory."""
+    """The buffer type of a tile."""
     rows, cols = (getattr(d, "value", None) for d in type.shape) if len(type.shape) == 2 else (None, None)
     memory = target.memories.get(type.memory_space) if type.memory_space is not None else None
     if rows is None or cols is None or memory is None:
         raise InternalError(f"a tile reaches codegen as a static 2-D buffer in a memory of {target.name}, not {type}")
     view = type.get_effective_tile_view()
-    layout = (view.blayout, view.slayout, view.fractal)
-    boxed = memory.format.slayout is not TileLayout.none_box
-    if boxed and (memory.space is MemorySpace.Left or layout == implicit_layout(type.shape, type.memory_space)):
-        layout = (memory.format.blayout, memory.format.slayout, memory.format.fractal)
+    order = tile_format(type, target)
     v_row, v_col = (getattr(d, "value", None) for d in view.valid_shape)
     compact = view.compact is CompactMode.normal
     return TileKey(
         memory.pto_name, element(type.dtype), rows, cols, v_row, v_col,
-        layout[0].name, layout[1].name, layout[2], view.pad.value, compact,
+        order.blayout.name, order.slayout.name, order.fractal, view.pad.value, compact,
     )  # fmt: skip
 
 

@@ -341,6 +341,14 @@ class TileType(ShapedType):
             symbolic = symbolic or not (tile_view.start_offset is None or hasattr(tile_view.start_offset, "value"))
         return cls._build(dims, dtype, memref, tile_view, memory_space, UNKNOWN_SPAN, symbolic)
 
+    @property
+    def order(self) -> tuple[TileLayout, TileLayout, int]:
+        """Block order, order inside a box, bytes of a box: the view's, or what shape and memory imply."""
+        view = self.tile_view
+        if view is None:
+            return implicit_layout(self.shape, self.memory_space)
+        return view.blayout, view.slayout, view.fractal
+
     def get_effective_tile_view(self) -> TileView:
         """The view with nothing left implicit: layout and ``valid_shape`` filled in."""
         view = self.tile_view or implicit_view(self.shape, self.memory_space)

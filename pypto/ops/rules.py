@@ -231,8 +231,7 @@ def static_shape(b: Bound, name: str) -> list[int]:
 
 def layout_of(t: TileType) -> Layout:
     """The (blayout, slayout, fractal) of a tile."""
-    view = t.tile_view
-    return implicit_layout(t.shape, t.memory_space) if view is None else (view.blayout, view.slayout, view.fractal)
+    return t.order
 
 
 def tile_type(

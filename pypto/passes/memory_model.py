@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..backend.formats import tile_format
 from ..backend.target import Target
 from ..dtypes import DataType
 from ..errors import KernelValueError, UnsupportedError
@@ -27,7 +28,7 @@ from ..ir.stmt import (
     seq,
 )
 from ..ir.tensor_view_semantics import index_mul
-from ..ir.types import ShapedType, TensorType, TileType, Type, implicit_layout, static_dims
+from ..ir.types import ShapedType, TensorType, TileType, Type, static_dims
 from ..ir.visitor import Rewriter
 from ..ops.registry import OpDecl, call, rebind
 
@@ -95,20 +96,13 @@ def on_chip(type: Type) -> MemRef | None:
     return type.memref if isinstance(type, TileType) and type.memory_space is not MemorySpace.DDR else None
 
 
-def layout_of(type: TileType) -> tuple[TileLayout, TileLayout, int]:
-    """Block order, order inside a box, and bytes of a box."""
-    view = type.tile_view
-    if view is None:
-        return implicit_layout(type.shape, type.memory_space)
-    return view.blayout, view.slayout, view.fractal
-
-
 def box_of(type: TileType, target: Target, padded: bool) -> tuple[int, int]:
     """Rows and columns of a box of the tile's layout; (1, 1) when it has none.
 
     ``padded``: what physical extents are multiples of, which for accumulators can be more than a box.
     """
-    _, slayout, fractal = layout_of(type)
+    order = tile_format(type, target)
+    slayout, fractal = order.slayout, order.fractal
     if slayout is TileLayout.none_box:
         return 1, 1
     if fractal == _ACC_FRACTAL:
@@ -211,7 +205,7 @@ def steps_of(tile: TileType, target: Target) -> Steps | None:
     if len(dims) >= 2:
         extents[-2:] = [_up(dims[-2], padding[0]), _up(dims[-1], padding[1])]
     order = list(range(len(dims)))
-    if layout_of(tile)[0] is TileLayout.col_major and len(dims) >= 2:
+    if tile_format(tile, target).blayout is TileLayout.col_major and len(dims) >= 2:
         order[-2:] = [order[-1], order[-2]]
     step, steps = box[0] * box[1], [0] * len(dims)
     for axis in reversed(order):
