@@ -26,7 +26,7 @@ from .logging import (
 __version__ = "0.1.0"
 
 _SUBPACKAGES = frozenset({"arith", "backend", "codegen", "ir", "jit", "language", "passes", "pto", "pypto_core",
-                          "runtime", "simulator", "toolchain", "tools"})  # fmt: skip
+                          "runtime", "simulator", "testing", "toolchain", "tools"})  # fmt: skip
 
 __all__ = [
     "DataType", "Error", "InternalError", "LogLevel", "check", "get_log_level", "internal_check",
@@ -38,6 +38,4 @@ __all__ = [
 def __getattr__(name: str) -> ModuleType:
     if name in _SUBPACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "testing":
-        return importlib.import_module(f"{__name__}.pypto_core.testing")
     raise AttributeError(f"module 'pypto' has no attribute {name!r}")

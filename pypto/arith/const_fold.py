@@ -161,6 +161,9 @@ def fold_unary(expr: Any) -> Expr | None:
         return ConstBool(not a.value, expr.span) if cls is E.Not else None
     if isinstance(a, ConstInt):
         made = {E.Neg: -a.value, E.Abs: abs(a.value), E.BitNot: ~a.value}.get(cls)
+        if cls is E.Cast and expr.dtype.is_float() and a.dtype is DataType.INDEX:
+            # A literal converted is a literal of the other dtype, as where it is written.
+            return ConstFloat(float(a.value), expr.dtype, expr.span)
         if cls is E.Cast and expr.dtype.is_int():
             made = a.value
         if cls is E.BitNot and expr.dtype.is_unsigned_int():

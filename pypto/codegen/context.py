@@ -22,7 +22,12 @@ class Location(NamedTuple):
 
 
 class Op:
-    """One output construct: ``kind`` names its template macro, the other attributes are what the macro prints."""
+    """One output construct: ``kind`` names its template macro, the other attributes are what the macro prints.
+
+    ``call`` is the operator call it was written for.
+    """
+
+    call: Any = None
 
     def __init__(self, kind: str, loc: Location | None = None, **parts: Any) -> None:
         self.kind = kind

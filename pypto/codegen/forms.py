@@ -6,23 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType
-from ..errors import InternalError
 from ..ir.enums import AtomicType
-from ..ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, Var, index_const
+from ..ir.expr import Call, ConstInt, Expr, MakeTuple, Var, index_const
 from ..ir.naming import written_name
-from ..ir.types import ArrayType, ScalarType, TensorType, TileType
-from ..ops.kinds import ROUND_MODES
-from ..ops.registry import Bound, OpDecl, Pto, rebind
-from ..passes.canonicalize_tile_slice.hazards import reads_no_view, repack_hazard
+from ..ir.types import ArrayType, TensorType, TileType
+from ..ops.registry import Bound, OpDecl, rebind
 from .context import Op, Value
+from .forms_cross import CROSS_FORMS
+from .forms_gather import GATHER_FORMS
+from .forms_numeric import NUMERIC_FORMS
+from .forms_sync import SYNC_FORMS
+from .instructions import destination, dps, instruction, operand
 from .tensors import flat_offset, read_element, tensor_view_op, window, write_element
 from .types import array_text, scalar_text, tile_text
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
-
-_INLINE_ATTRS = frozenset({"pto.tcmp", "pto.tcmps", "pto.tcvt", "pto.tcolsum", "pto.tgather", "pto.tmrgsort"})
-"""Instructions whose attributes stand inside ``ins(..)``; elsewhere they follow ``outs(..)``."""
 
 
 def emit_form(kernel: KernelBuilder, decl: OpDecl, call: Call, result: Var | None) -> Value | None:
@@ -34,107 +33,15 @@ def emit_form(kernel: KernelBuilder, decl: OpDecl, call: Call, result: Var | Non
     return form(kernel, decl, rebind(call), call, result)
 
 
-def destination(kernel: KernelBuilder, decl: OpDecl, bound: Bound, result: Var | None) -> Value:
-    """The buffer an operator writes: its result's, or the argument's it overwrites."""
-    if result is not None and isinstance(result.type, TileType):
-        return kernel.handle(result)
-    written = decl.reuses or decl.inherits
-    if written is None:
-        raise kernel.unsupported(bound[decl.args[0].name], f"{decl.name} without a result")
-    return kernel.value(bound[written])
-
-
-def operand(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Value:
-    """An instruction operand; a scalar takes the element type it meets."""
-    if not isinstance(value.type, ScalarType):
-        return kernel.value(value)
-    if element is None or element is value.dtype:
-        return kernel.scalars.emit(value)
-    if isinstance(value, (ConstInt, ConstFloat)) and not (isinstance(value, ConstFloat) and not element.is_float()):
-        return kernel.scalars.constant(value.value, element)
-    return kernel.scalars.convert(kernel.scalars.emit(value), value.dtype, element)
-
-
-def own_buffer(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Value:
-    """An operand of an instruction that reads no view: a slice is first copied onto itself, as a tile of its own.
-
-    Raises InternalError where that would not be a copy onto itself and destroy the slice's source.
-    """
-    call = kernel.slices.get(value) if isinstance(value, Var) else None
-    if call is None or not isinstance(value, Var):
-        return operand(kernel, value, element)
-    hazard = repack_hazard(call, kernel.slices.get)
-    if hazard is not None:
-        name = written_name(value.name_hint)
-        raise InternalError(f"slice {name!r} must be copied out of its source for its reader, but {hazard}", call.span)
-    copy = kernel.tile_buffer(value)
-    instruction(kernel, "pto.tmov", [kernel.value(value)], copy)
-    return copy
-
-
-def element_of(bound: Bound, names: Sequence[str]) -> DataType | None:
-    """Element type of the first tile among the named arguments."""
-    for name in names:
-        value = bound[name]
-        if value is not None and isinstance(value.type, TileType):
-            return value.type.dtype
-    return None
-
-
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_ATTRIBUTES: dict[str, Callable[[Any, Pto], str]] = {
-    "rmode": lambda v, _: f"#pto<round_mode {ROUND_MODES[v].upper()}>",
-    "cmpMode": lambda v, _: f"#pto<cmp {_COMPARISONS[v]}>",
-    "accPhase": lambda v, _: f"#pto<acc_phase {v}>",
-    "precisionType": lambda v, pto: f"#pto<{pto.mnemonic.removeprefix('pto.t')}_precision high_precision>",
-}
-"""How the value of an instruction attribute is written."""
-
-
-def attributes(decl: OpDecl, bound: Bound) -> list[tuple[str, str]]:
-    """The instruction's attributes that the call states, as text."""
-    assert decl.pto is not None
-    made = []
-    for key, name in decl.pto.attrs.items():
-        value = bound.values.get(name)
-        if value is None or value is False:
-            continue
-        if key not in _ATTRIBUTES:
-            raise InternalError(f"{decl.name}: codegen does not know how to write {key}", bound.span)
-        made.append((key, _ATTRIBUTES[key](value, decl.pto)))
-    return made
-
-
-def dps(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    """``pto.x ins(operands) outs(result) {attrs}``."""
-    assert decl.pto is not None
-    names = [n for n in decl.pto.operands if bound[n] is not None]
-    element = element_of(bound, names)
-    if element is None and isinstance(call.type, TileType):
-        element = call.type.dtype
-    read = own_buffer if reads_no_view(decl.name) else operand
-    ins = [read(kernel, bound[n], element) for n in names]
-    out = destination(kernel, decl, bound, result) if decl.pto.out == "result" else kernel.value(bound[decl.pto.out])
-    instruction(kernel, decl.pto.mnemonic, ins, out, attributes(decl, bound))
-    return out if result is not None else None
-
-
-def instruction(
-    kernel: KernelBuilder, mnemonic: str, ins: Sequence[Value], out: Value, attrs: Sequence[tuple[str, str]] = ()
-) -> None:
-    """One instruction in destination-passing style."""
-    inline = mnemonic in _INLINE_ATTRS
-    kernel.add(Op("dps", mnemonic=mnemonic, ins=ins, outs=[out], attrs=attrs, inline_attrs=inline))
-
-
 def load(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A window of a tensor into a tile."""
+    assert decl.pto is not None
     if result is None:
         return None
     tensor, sizes = bound["tensor"], bound.dims("valid_shape") or bound.dims("shapes")
     source = window(kernel, tensor, bound.dims("offsets"), sizes, tensor.name_hint)
     out = kernel.handle(result)
-    instruction(kernel, "pto.tload", [source], out)
+    instruction(kernel, decl.pto.mnemonic, [source], out)
     return out
 
 
@@ -329,5 +236,5 @@ _FORMS: dict[str, Callable[[KernelBuilder, OpDecl, Bound, Call, Var | None], Any
     "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": dps, "cast": dps,
     "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "tensor_view": tensor_view,
     "matmul_acc": matmul_acc,
-    "array_create": array_create, "array_get": array_get, "array_set": array_set,
+    "array_create": array_create, "array_get": array_get, "array_set": array_set, **GATHER_FORMS, **SYNC_FORMS, **CROSS_FORMS, **NUMERIC_FORMS,
 }  # fmt: skip

@@ -25,7 +25,7 @@ from ..ir.stmt import (
     flatten_to_stmts,
 )  # fmt: skip
 from ..ir.types import ScalarType, TensorType, TileType
-from ..ir.visitor import Visitor
+from ..ir.visitor import Visitor, walk
 from ..ops.registry import decl_of
 from .context import FunctionContext, Location, Op, Value
 from .names import Names
@@ -59,8 +59,10 @@ class KernelBuilder:
         self.values: dict[Var, Value] = {}
         self.pointers: dict[Var, tuple[Value, TensorType]] = {}
         self.slices: dict[Var, Call] = {}
+        self.splits: dict[Var, int] = {}
         self._tiles: dict[Any, Value] = {}
         self._loc: Location | None = None
+        self._call: Call | None = None
 
     def build(self) -> FunctionContext:
         self._declare_arguments()
@@ -82,9 +84,13 @@ class KernelBuilder:
             self.values[p] = self._argument(scalar_text(p.dtype))
         for dim in dynamic_dims(self.function):
             self.values[dim] = self._argument("index")
+        if self.uses("prefetch.make_context"):
+            self._prefetch_workspace = self._argument("!pto.ptr<i8>")
         self._declare_lanes()
+        bare = self._bare_pointers()
         for p in tensors:
-            self._view(p)
+            if p not in bare:
+                self._view(p)
 
     def _argument(self, type_text: str) -> Value:
         value = Value(f"%arg{len(self.context.args)}", type_text)
@@ -99,6 +105,20 @@ class KernelBuilder:
                 value = Value(f"%{name}", "i32")
                 self.context.args.append(value)
                 self.lanes[op] = value
+
+    def prefetch_workspace(self) -> Value:
+        """The workspace of asynchronous prefetches, which the launch provides."""
+        if self._prefetch_workspace is None:
+            raise self.unsupported(self.function, "a prefetch without a workspace")
+        return self._prefetch_workspace
+
+    def _bare_pointers(self) -> set[Expr]:
+        """Parameters that only their address matters of."""
+        if not self.uses("system.set_ffts"):
+            return set()
+        calls = [n for n in walk(self.function) if isinstance(n, Call)]
+        workspaces = {c.args[0] for c in calls if c.op.name == "system.set_ffts"}
+        return workspaces - {a for c in calls if c.op.name != "system.set_ffts" for a in c.args if isinstance(a, Var)}
 
     def uses(self, op: str) -> bool:
         """Whether the kernel calls operator ``op``."""
@@ -120,6 +140,7 @@ class KernelBuilder:
         """Append ``op``, at the current user line, to the block being built."""
         if op.loc is None and self.block is not self.context.prologue:
             op.loc = self._loc
+        op.call = self._call
         self.block.append(op)
 
     def fresh(self, hint: str, type_text: str) -> Value:
@@ -252,7 +273,10 @@ class KernelBuilder:
         decl = decl_of(call)
         if decl is None or decl.pto is None:
             raise self.unsupported(call, f"{call.op.name}")
-        return emit_form(self, decl, call, result)
+        self._call = call
+        made = emit_form(self, decl, call, result)
+        self._call = None
+        return made
 
     def returns(self, stmt: ReturnStmt) -> None:
         """A kernel's results are its Out parameters; there is nothing to write."""

@@ -11,6 +11,7 @@ from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ops.registry import Core, get_decl
 from .context import ModuleContext
 from .kernel import KernelBuilder, Options
+from .legality import check_legal
 from .render import render_module
 
 
@@ -49,6 +50,8 @@ class PTOCodegen:
         options = Options(emit_source_loc, emit_tile_addr)
         kernels = [f for f in program.functions.values() if is_incore_type(f.func_type)]
         contexts = [KernelBuilder(f, target, kernel_kind(f), options).build() for f in kernels]
+        for context in contexts:
+            check_legal(context, target)
         return render_module(ModuleContext(target.module_arch, contexts))
 
 

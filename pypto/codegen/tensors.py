@@ -58,9 +58,16 @@ def tensor_view_op(kernel: KernelBuilder, name: str, pointer: Value, type: Tenso
     )
 
 
-def window(kernel: KernelBuilder, tensor: Var, offsets: Sequence[Expr], sizes: Sequence[Expr], name: str) -> Value:
-    """The window of ``sizes`` at ``offsets`` of a tensor's view."""
-    view = kernel.handle(tensor)
+def window(
+    kernel: KernelBuilder,
+    tensor: Var,
+    offsets: Sequence[Expr],
+    sizes: Sequence[Expr],
+    name: str,
+    view: Value | None = None,
+) -> Value:
+    """The window of ``sizes`` at ``offsets`` of a tensor's view, or of another ``view`` of it."""
+    view = view or kernel.handle(tensor)
     extents = tuple(d.value if isinstance(d, ConstInt) else None for d in sizes)
     offset_values = [kernel.scalars.index(o) for o in offsets]
     size_values = [kernel.scalars.index(d) for d in sizes]

@@ -81,15 +81,15 @@ def array_text(extent: int, dtype: DataType) -> str:
     return type_text(LocalArrayKey(extent, scalar_text(dtype)))
 
 
-def tile_key(type: TileType, target: Target) -> TileKey:
-    """The buffer type of a tile."""
+def tile_key(type: TileType, target: Target, open_valid: bool = False) -> TileKey:
+    """The buffer type of a tile; ``open_valid`` leaves its valid region to operands."""
     rows, cols = (getattr(d, "value", None) for d in type.shape) if len(type.shape) == 2 else (None, None)
     memory = target.memories.get(type.memory_space) if type.memory_space is not None else None
     if rows is None or cols is None or memory is None:
         raise InternalError(f"a tile reaches codegen as a static 2-D buffer in a memory of {target.name}, not {type}")
     view = type.get_effective_tile_view()
     order = tile_format(type, target)
-    v_row, v_col = (getattr(d, "value", None) for d in view.valid_shape)
+    v_row, v_col = (None if open_valid else getattr(d, "value", None) for d in view.valid_shape)
     compact = view.compact is CompactMode.normal
     return TileKey(
         memory.pto_name, element(type.dtype), rows, cols, v_row, v_col,
@@ -97,5 +97,5 @@ def tile_key(type: TileType, target: Target) -> TileKey:
     )  # fmt: skip
 
 
-def tile_text(type: TileType, target: Target) -> str:
-    return type_text(tile_key(type, target))
+def tile_text(type: TileType, target: Target, open_valid: bool = False) -> str:
+    return type_text(tile_key(type, target, open_valid))

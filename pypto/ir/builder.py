@@ -7,13 +7,23 @@ from types import TracebackType
 from typing import Any
 
 from ..dtypes import DataType
-from .enums import ForKind, FunctionType, Level, MemorySpace, ParamDirection, Role
-from .expr import Expr, GlobalVar, IterArg, MemRef, Var, index_const
+from .enums import (
+    CompactMode,
+    ForKind,
+    FunctionType,
+    Level,
+    MemorySpace,
+    PadValue,
+    ParamDirection,
+    Role,
+    TileLayout,
+)
+from .expr import Call, Expr, GlobalVar, IterArg, MemRef, Var, index_const
 from .program import Function, Program
 from .scalar import scalar_const
 from .span import UNKNOWN_SPAN, Span
 from .stmt import AssignStmt, BreakStmt, ContinueStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt
-from .types import TensorType, TensorView, TileType, TileView, Type
+from .types import TensorType, TensorView, TileType, TileView, TupleType, Type, UnknownType
 
 
 def as_expr(value: Expr | int | float | bool, span: Span = UNKNOWN_SPAN) -> Expr:
@@ -199,6 +209,11 @@ class ProgramBuilder(_Block):
             raise RuntimeError(f"function {name!r} is not declared")
         return self.globals[name]
 
+    def result_type(self, name: str) -> Type | None:
+        """The type of a call of the function ``name``; None when it is not built, or returns nothing."""
+        types = next((f.return_types for f in self.functions if f.name == name), ())
+        return TupleType(types) if len(types) > 1 else types[0] if types else None
+
     def add_function(self, function: Function) -> None:
         self.declare_function(function.name)
         self.functions.append(function)
@@ -301,12 +316,22 @@ class IRBuilder:
     def let(self, name: str, value: Expr | int | float, *, type: Type | None = None, span: Span | None = None) -> Var:
         """A new variable that holds ``value``. Raises TypeError when ``type`` is of another kind than the value's."""
         at = span or Span.here()
-        expr = as_expr(value, at)
+        expr = self._typed(as_expr(value, at))
         if type is not None and type.__class__ is not expr.type.__class__:
             raise TypeError(f"type {type} of {name!r} is incompatible with the value's type {expr.type}")
         var = Var(name, type or expr.type, at)
         self.emit(AssignStmt(var, expr, at))
         return var
+
+    def _typed(self, expr: Expr) -> Expr:
+        """A call of a function of the program that is built already, with that function's result type."""
+        if not isinstance(expr, Call) or not isinstance(expr.op, GlobalVar) or not isinstance(expr.type, UnknownType):
+            return expr
+        for block in self._stack:
+            found = block.result_type(expr.op.name) if isinstance(block, ProgramBuilder) else None
+            if found is not None:
+                return expr.replace(type=found)
+        return expr
 
     def return_stmt(self, values: Expr | Iterable[Expr] | None = None, span: Span | None = None) -> ReturnStmt:
         items = [] if values is None else [values] if isinstance(values, Expr) else list(values)
@@ -329,11 +354,28 @@ class IRBuilder:
     def memref(self, base: MemorySpace | Var | str, byte_offset: Expr | int, size: int, id: int | None = None) -> MemRef:
         """A byte range of an allocation."""
         if not isinstance(base, (MemorySpace, Var, str)):
-            raise TypeError(f"a memref's base is a memory, a variable or a name, not {base.__class__.__name__}")
+            raise TypeError(
+                "memref accepts exactly three positional arguments: base (a memory, a variable or a name), byte_offset "
+                f"and size; base is no {base.__class__.__name__}"
+            )
         return MemRef(base, index_const(byte_offset) if isinstance(byte_offset, int) else byte_offset, size, id)
 
-    def tile_view(self, valid_shape: Iterable[Expr | int], *rest: Any, **fields: Any) -> TileView:
-        return TileView(valid_shape, *rest, **fields)
+    def tile_view(
+        self,
+        valid_shape: Iterable[Expr | int],
+        stride: Iterable[Expr | int] = (),
+        start_offset: Expr | int | None = None,
+        blayout: TileLayout = TileLayout.row_major,
+        slayout: TileLayout = TileLayout.none_box,
+        fractal: int = 512,
+        pad: PadValue = PadValue.null,
+        span: Span = UNKNOWN_SPAN,
+        *,
+        compact: CompactMode = CompactMode.null,
+    ) -> TileView:
+        """A view of a tile; ``span`` is where a ``start_offset`` given as a number comes from."""
+        start = index_const(start_offset, span) if isinstance(start_offset, int) else start_offset
+        return TileView(valid_shape, stride, start, blayout, slayout, fractal, pad, compact)
 
     def tensor_type(
         self,

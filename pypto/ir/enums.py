@@ -177,7 +177,7 @@ class CoreType(Enum):
     CUBE = 1
 
 
-class PipeType(Enum):
+class PipeType(IntEnum):
     """Hardware pipe of a core."""
 
     MTE1 = 0

@@ -66,7 +66,7 @@ _BITWISE = frozenset({E.BitAnd, E.BitOr, E.BitXor, E.BitShiftLeft, E.BitShiftRig
 def _check_bits(cls: type[Expr], dtype: DataType) -> None:
     """Raise TypeError for a bit operation on floating point."""
     if cls in _BITWISE and dtype.is_float():
-        raise TypeError(f"{cls.__name__} needs integer operands, got {dtype}")
+        raise TypeError(f"{cls.__name__} requires integer dtype, got {dtype}")
 
 
 def _is_bare(value: Expr, other: DataType) -> bool:

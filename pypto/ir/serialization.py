@@ -48,12 +48,12 @@ class _Writer:
         self._index: dict[int, int] = {}
 
     def value(self, value: Any) -> Any:
+        if isinstance(value, Enum):
+            return ["e", type(value).__name__, value.name]
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, IRNode):
             return ["#", self.node(value)]
-        if isinstance(value, Enum):
-            return ["e", type(value).__name__, value.name]
         if isinstance(value, Op):
             return ["g" if isinstance(value, GlobalVar) else "o", value.name]
         if isinstance(value, Span):

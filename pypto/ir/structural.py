@@ -16,7 +16,7 @@ from ..dtypes import DataType
 from .expr import ConstInt, IterArg, MemRef, Op, Var, WindowBuffer
 from .node import DATA, DEF, IGNORE, MAPPING, NODE, NODES, TYPE, TYPES, Field, IRNode
 from .program import Function, Program
-from .stmt import SeqStmts
+from .stmt import AssignStmt, SeqStmts
 from .types import DistributedTensorType, ScalarType, TensorView, TileView, TupleType, Type
 
 
@@ -262,7 +262,9 @@ def _compare_function(c: _Comparison, a: Any, b: Any) -> bool:
 
 
 def _compared_fields(cls: type[IRNode]) -> Iterable[Field]:
-    return (f for f in cls.fields if f.role != IGNORE)
+    """The fields that count. An assignment's variable comes first: reading it free in its own value is that variable."""
+    fields = [f for f in cls.fields if f.role != IGNORE]
+    return sorted(fields, key=lambda f: f.role != DEF) if cls is AssignStmt else fields
 
 
 def _compile_comparer(cls: type) -> Callable[[_Comparison, Any, Any], bool]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dtypes import DataType
-from .enums import CompactMode, MemorySpace, PadValue, PipeType as Pipe, TensorLayout, TileLayout
+from .enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
 from .node import DATA, EMPTY, NODE, NODES, TYPES, IRNode, NodeList, ignore, node, node_list, use
 from .span import UNKNOWN_SPAN
 
@@ -40,15 +40,17 @@ def static_dims(dims: Sequence[Expr]) -> tuple[int, ...] | None:
 
 
 def same_dims(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    """Whether two dimension lists are the same objects or equal constants, one by one."""
-    if len(a) != len(b):
-        return False
-    for x, y in zip(a, b):
-        if x is not y:
-            left, right = getattr(x, "value", None), getattr(y, "value", None)
-            if left is None or left != right:
-                return False
-    return True
+    """Whether two dimension lists are equal, one by one: equal constants or the same expressions."""
+    return len(a) == len(b) and all(x is y or _same_dim(x, y) for x, y in zip(a, b))
+
+
+def _same_dim(a: Expr, b: Expr) -> bool:
+    left, right = getattr(a, "value", None), getattr(b, "value", None)
+    if left is not None or right is not None or a.__class__ is not b.__class__:
+        return left is not None and left == right
+    from .structural import structural_equal
+
+    return structural_equal(a, b)
 
 
 class _View(IRNode):
@@ -226,6 +228,17 @@ def _check_dtype(dtype: object) -> None:
         raise TypeError(f"dtype must be a DataType, got {type(dtype).__name__}")
 
 
+def _check_packed(dims: Sequence[Expr], dtype: DataType) -> None:
+    """Raise ValueError for a shape whose rows do not hold whole bytes: two FP4 elements share one."""
+    if dtype is not DataType.FP4:
+        return
+    if not dims:
+        raise ValueError("FP4 needs rank >= 1")
+    width = getattr(dims[-1], "value", None)
+    if width is not None and (width <= 0 or width % 2):
+        raise ValueError(f"FP4 needs a positive even logical last dimension, got {width}: two elements share a byte")
+
+
 @node
 class TensorType(ShapedType):
     """A tensor in global memory: logical ``shape``, ``dtype``, optional allocation and view."""
@@ -267,6 +280,7 @@ def _tensor_parts(
 ) -> tuple[NodeList, TensorView | None, bool]:
     _check_dtype(dtype)
     dims = dim_list(shape)
+    _check_packed(dims, dtype)
     if view is not None:
         if view.valid_shape and same_dims(view.valid_shape, dims):
             view = view.replace(valid_shape=EMPTY)
@@ -330,6 +344,7 @@ class TileType(ShapedType):
         if memref is not None and memory_space is None:
             raise ValueError("a TileType with a MemRef needs a memory_space")
         dims = dim_list(shape)
+        _check_packed(dims, dtype)
         if tile_view is not None:
             if tile_view.valid_shape and same_dims(tile_view.valid_shape, dims):
                 tile_view = tile_view.replace(valid_shape=EMPTY)
@@ -371,9 +386,15 @@ class ArrayType(ShapedType):
     memref = None
 
     def __new__(cls, dtype: DataType, extent: Expr | int | Sequence[Expr | int]) -> ArrayType:
+        _check_dtype(dtype)
+        if not (dtype.is_int() or dtype in (DataType.BOOL, DataType.TASK_ID)):
+            raise ValueError(f"ArrayType element dtype must be an integer, BOOL or TASK_ID, got {dtype}")
         dims = dim_list((extent,) if isinstance(extent, (int, IRNode)) else extent)  # pyright: ignore
-        if len(dims) != 1 or not hasattr(dims[0], "value"):
-            raise ValueError("an Array has one constant extent")
+        size = getattr(dims[0], "value", None) if len(dims) == 1 else None
+        if size is None:
+            raise ValueError("ArrayType has one extent, and the extent must be a compile-time ConstInt")
+        if size <= 0:
+            raise ValueError(f"ArrayType extent must be positive, got {size}")
         return cls._build(dtype, dims, UNKNOWN_SPAN)
 
     @property
@@ -391,15 +412,6 @@ class TupleType(Type):
     def __new__(cls, types: Iterable[Type]) -> TupleType:
         members = node_list(types)
         return cls._build(members, UNKNOWN_SPAN, any(t.symbolic for t in members))
-
-
-@node
-class PipeType(Type):
-    """A hardware pipe."""
-
-    pipe_kind: Pipe = use(DATA)
-    MTE1, MTE2, MTE3 = Pipe.MTE1, Pipe.MTE2, Pipe.MTE3
-    M, V, S, FIX, ALL = Pipe.M, Pipe.V, Pipe.S, Pipe.FIX, Pipe.ALL
 
 
 class _OpaqueType(Type):

@@ -131,6 +131,7 @@ at: Final = RegionForm(
     no_dep_args=None,
     dumps=None,
     allow_early_resolve=False,
+    windowize=False,
 )
 cluster: Final = RegionForm("cluster", "Region that runs on cube and vector cores together.", (), name_hint="")
 spmd: Final = RegionForm(

@@ -35,7 +35,7 @@ class MemRef:
         if name is not None and not isinstance(name, str):
             raise TypeError(f"a declared allocation is named by a string, got {type(name).__name__}")
         if not isinstance(slots, int) or slots < 1:
-            raise ValueError(f"slots must be a positive integer, got {slots!r}")
+            raise ValueError(f"slots must be a positive integer (an allocation has at least one slot), got {slots!r}")
         self.name = name
         self.slots = slots
 

@@ -21,6 +21,9 @@ UNIFIED: Final = (
 TILE_ONLY_UNIFIED: Final = ("batch_matmul", "rem", "rems")
 """Operators that say so when they are given tensors."""
 
+IN_SPLIT_REGION: Final = ("aiv_shard", "aic_gather")
+"""Operators that take their mode from the `pl.split_aiv` region they stand in."""
+
 SCALARS: Final = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "FloatDiv", "maximum": "Max", "minimum": "Min",
     "neg": "Neg", "abs": "Abs", "cast": "Cast", "and_": "BitAnd", "or_": "BitOr", "not_": "BitNot",
@@ -46,7 +49,8 @@ _TILE = (
     *("minimums", "addc", "subc", "addsc", "subsc", "matmul_bias", "gemv", "gemv_acc", "gemv_bias", "tri"),
     *("gatherb", "mgather", "mscatter", "get_block_idx", "get_block_num"),
     *("get_subblock_idx", "fillpad_inplace", "tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv"),
-    *("batch_matmul_acc", "matmul_mx", "matmul_mx_acc", "matmul_mx_bias"),
+    *("batch_matmul_acc", "matmul_mx", "matmul_mx_acc", "matmul_mx_bias", "gemv_mx", "gemv_mx_acc", "gemv_mx_bias"),
+    *("pow", "pows", "add_relu", "axpy", "quant", "dequant", "histogram", "concat_idx", "part_argmax", "part_argmin"),
 )
 _TENSOR = (
     *("full", "assemble", "dim", "random", "gather", "gather_row", "scatter", "expand_clone", "create_l1"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from ..ir.expr import ConstInt, Expr
 from .registry import OpTypeError
 
 Choice = Callable[[str, Sequence[Any], Mapping[str, Any]], tuple[str, dict[str, Any]]]
@@ -67,6 +68,27 @@ def mrgsort(level: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
     return "mrgsort_format2", values
 
 
-CHOICES: Final[Mapping[str, Choice]] = {"gather": gather, "scatter": scatter, "mrgsort": mrgsort}
-SELECTED: Final = {("tensor", "gather"), ("tensor", "scatter"), ("tensor", "mrgsort"), ("tile", "mrgsort")}
+def _event(name: str) -> Choice:
+    def choose(level: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        values = _named(f"{level}.{name}", ("event_id", "pipe", *_EVENT_OPTIONS[name]), args, kwargs)
+        event = values.get("event_id")
+        if isinstance(event, ConstInt):
+            values["event_id"] = event.value
+        elif isinstance(event, Expr):
+            values["dynamic_event"] = values.pop("event_id")
+        return name, values
+
+    choose.__doc__ = f"{name} of cross-core event ``event_id``: a number from 0 to 13, or an index value."
+    return choose
+
+
+_EVENT_OPTIONS: Final = {"sync_set": ("ffts_mode", "core_type"), "sync_wait": ("core_type",)}
+
+CHOICES: Final[Mapping[str, Choice]] = {
+    "gather": gather, "scatter": scatter, "mrgsort": mrgsort, **{name: _event(name) for name in _EVENT_OPTIONS},
+}  # fmt: skip
+SELECTED: Final = {
+    ("tensor", "gather"), ("tensor", "scatter"), ("tensor", "mrgsort"), ("tile", "mrgsort"), ("system", "sync_set"),
+    ("system", "sync_wait"),
+}  # fmt: skip
 """Where a name stands for a choice rather than for one operator."""

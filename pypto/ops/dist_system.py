@@ -56,8 +56,7 @@ def _notify(b: Bound) -> Type:
 
 declare(
     "pld.system.notify",
-    "inout target: dist, in peer: scalar, in offsets: dims, in value: scalar, "
-    "attr op: NotifyOp+ = NotifyOp.AtomicAdd",
+    "inout target: dist, in peer: scalar, in offsets: dims, in value: scalar, attr op: NotifyOp+ = NotifyOp.AtomicAdd",
     _notify,
     "Add ``value`` to, or store it in, the element at ``offsets`` of the slice of ``target`` that rank ``peer`` has.",
     effects={"target": _notify_effect},

@@ -84,9 +84,7 @@ def _check_subregion(b: Bound) -> None:
     _check_positive(b, "shape", b.dims("shape"))
     for side in ("dst", "src"):
         check_not_negative(b, f"{side}_offsets")
-        for i, (size, offset, extent) in enumerate(
-            zip(b.type(side).shape, b.dims(f"{side}_offsets"), b.dims("shape"))
-        ):
+        for i, (size, offset, extent) in enumerate(zip(b.type(side).shape, b.dims(f"{side}_offsets"), b.dims("shape"))):
             known = value(offset) is not None and value(extent) is not None
             if exceeds(extent, size) or (known and exceeds(plus(offset, extent), size)):
                 raise b.fail(

@@ -59,7 +59,7 @@ def choose_alloc(level: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     names = ("size", "name", "dtype")
     if len(args) > 2:
         raise OpTypeError(f"{what} takes at most 2 positional arguments, got {len(args)}")
-    values = dict(zip(names, args))
+    values: dict[str, Any] = dict(zip(names, args))
     for name, given in kwargs.items():
         known = "size" if name == "shape" else name
         if known not in names or known in values:

@@ -21,10 +21,12 @@ from ..ir.expr import Call, Expr
 from ..ir.scalar import binary, build_scalar, cast_scalar, scalar_const
 from ..ir.span import Span
 from ..ir.types import ScalarType, TensorType, TileType
-from .catalog import ALIASES, GUARDS, PROMOTED, SCALARS, TILE_ONLY_UNIFIED, UNIFIED
+from .catalog import ALIASES, GUARDS, IN_SPLIT_REGION, PROMOTED, SCALARS, TILE_ONLY_UNIFIED, UNIFIED
 from .choices import CHOICES, SELECTED, Choice
 from .kinds import ROUND_MODES
-from .registry import _ATTR_KINDS, OpDecl, OpTypeError, Param, all_decls, build_call, get_decl, python_name, rebind
+from .registry import OpDecl, OpTypeError, Param, all_decls, build_call, get_decl, python_name, rebind
+from .signature import ATTR_KINDS
+from .tile_gather import MaskPattern
 
 Wrap = Callable[[Expr], Any]
 _wrap: Wrap | None = None
@@ -146,9 +148,12 @@ class Unified(_Callable):
 
     def _no_form(self, first: Any, values: Mapping[str, Any]) -> OpTypeError:
         what = "operands" if len([p for p in self.params if not p.optional]) > 1 else "operand"
-        got = first.type if isinstance(first, Expr) else f"{type(first).__name__} {first!r}"
-        swap = any(_is_shaped(v) for v in values.values())
-        hint = "\n  hint: put the tile or tensor first" if swap and _is_scalar(first) else ""
+        got = str(first.type).removeprefix("pl.") if isinstance(first, Expr) else f"{type(first).__name__} {first!r}"
+        hint = ""
+        if _is_scalar(first):
+            swap = any(_is_shaped(v) for v in values.values())
+            on_scalars = "scalars are computed with Python operators: + - * / // %, min, max, abs"
+            hint = f"\n  hint: {'put the tile or tensor first' if swap else on_scalars}"
         return OpTypeError(f"pl.{self.__name__}: expected Tensor or Tile {what}, got {got}{hint}")
 
     def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,7 +283,7 @@ def scalar_call(cls: str, operands: Sequence[Any], span: Span) -> Expr:
 def _cast_scalar(name: str, values: Mapping[str, Any], span: Span) -> Expr:
     items = list(values.values())
     mode = values.get("mode")
-    if mode is not None and _ATTR_KINDS["RoundMode"](mode) != ROUND_MODES.index("round"):
+    if mode is not None and ATTR_KINDS["RoundMode"](mode) != ROUND_MODES.index("round"):
         raise OpTypeError(f"pl.{name}: Scalar inputs do not support non-default mode {mode!r}")
     target = values.get("target_type")
     if not isinstance(target, DataType):
@@ -307,6 +312,24 @@ class ScalarFunction(_Callable):
                 f"element, pl.row_{self.__name__} and pl.col_{self.__name__} reduce them"
             )
         return scalar_call(self.cls, operands, span)
+
+
+class InRegion(_Callable):
+    """An operator that takes its mode from the region around it, so that only the parser can build it."""
+
+    __slots__ = ("__name__", "decl", "region")
+
+    def __init__(self, name: str, decl: OpDecl, region: str) -> None:
+        self.__name__, self.decl, self.region = name, decl, region
+
+    @property
+    def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return f"{self.__name__}(value), in a {self.region} region.\n\n{self.decl.doc}"
+
+    def build(self, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Expr:
+        """Raises RuntimeError: there is no region outside a kernel's source."""
+        raise RuntimeError(f"pl.{self.__name__} has the mode of the {self.region} region it is written in, and there "
+                           "is none outside a kernel")  # fmt: skip
 
 
 class Selected(_Callable):
@@ -399,6 +422,7 @@ tensor = Namespace("tensor")
 array = Namespace("array")
 system = Namespace("system")
 prefetch = Namespace("prefetch")
+vars(tile)["MaskPattern"] = MaskPattern
 _NAMESPACES: Mapping[str, Namespace] = {
     "tile": tile, "tensor": tensor, "array": array, "system": system, "prefetch": prefetch
 }  # fmt: skip
@@ -420,6 +444,8 @@ def _unified() -> dict[str, _Callable]:
         on_tile = get_decl(f"tile.{short}")
         on_tensor = get_decl(f"tensor.{short}") if name in UNIFIED else None
         made[name] = Unified(name, on_tile, on_tensor, SCALARS.get(name))
+    for name in IN_SPLIT_REGION:
+        made[name] = InRegion(name, _existing(f"tile.{name}"), "pl.split_aiv")
     for name in ("max", "min"):
         made[name] = ScalarFunction(name, name.capitalize())
     return made

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..ir.enums import PadValue
+from ..ir.expr import ConstFloat, ConstInt
 from .registry import attr_kind
 
 ROUND_MODES = ("none", "rint", "round", "floor", "ceil", "trunc", "odd")
@@ -34,9 +35,17 @@ attr_kind("GatherOob")(_coded("gather_oob", ("undefined", "clamp", "wrap", "zero
 
 @attr_kind("PadValue")
 def pad_value(value: Any) -> PadValue:
-    """A padding mode, or the number it pads with: 0, ``math.inf``, ``-math.inf``."""
+    """A padding mode, or the number it pads with: 0, ``math.inf``, ``-math.inf``.
+
+    Raises ValueError for another number or mode, TypeError for anything else.
+    """
+    if isinstance(value, (ConstInt, ConstFloat)):
+        value = value.value
+    wanted = "fillpad pad_value must be a pl.PadValue, 0, math.inf or -math.inf"
     if isinstance(value, PadValue):
         return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value in _PADS:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{wanted}, got {value!r}")
+    if value in _PADS:
         return _PADS[value]
-    raise ValueError(f"fillpad pad_value must be a pl.PadValue, 0, math.inf or -math.inf, got {value!r}")
+    raise ValueError(f"{wanted}, got {value!r}")

@@ -1,20 +1,6 @@
 """Operator declarations and the call builder derived from them.
 
-An operator is one `declare` call. Its signature string gives each parameter's effect and kind::
-
-    "in tile: tile, in offsets: dims, out output_tensor: tensor, attr atomic: AtomicType = AtomicType.None_"
-
-- ``in`` / ``out`` / ``inout``: an expression argument whose buffer is read / overwritten / both. Every argument
-  states one; an ``out`` argument may be overwritten in part.
-- ``attr``: a compile-time keyword; ``pos`` one that is printed by position, ``key`` one that is never given so.
-
-Argument kinds: ``tile``, ``tensor``, ``dist`` (a tensor bound to a communication window), ``array``, ``scalar``,
-``index``, ``dims`` (a list of integers or integer expressions, one ``MakeTuple``), ``ptr``, ``ctx``, ``any``; ``a|b``
-accepts both (``dims|index``: one index stands for a list of it); ``scalar like x`` gives a literal the element dtype
-of argument ``x``, or the dtype ``x`` names; ``element`` is a scalar that becomes an element, so that it may be an
-INDEX value too. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
-of the IR, or conversions registered with `attr_kind`; a ``+`` suffix stores the attribute even at its default, ``!``
-also requires it where the IR is built directly. ``?!`` is an argument that may be left out but not be None.
+An operator is one `declare` call: a signature string as `signature` describes, a type rule and facts.
 """
 
 from __future__ import annotations
@@ -23,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache
 from typing import Any, Final
 
 from ..dtypes import DataType
@@ -38,19 +23,22 @@ from ..ir.types import (
     DistributedTensorType,
     PtrType,
     ScalarType,
+    ShapedType,
     TensorType,
     TileType,
     Type,
     UnknownType,
 )
-
-
-class ArgEffect(Enum):
-    """What an operator does to an argument's buffer."""
-
-    Read = 0
-    Write = 1
-    ReadWrite = 2
+from .signature import (
+    ATTR_KINDS,
+    MISSING,
+    ArgEffect,
+    Param,
+    attr_kind as attr_kind,
+    enum_names,
+    parse_param,
+    split_signature,
+)
 
 
 class WriteChannel(Enum):
@@ -68,44 +56,6 @@ class Core(Enum):
     CUBE = "cube"
     MOVE = "move"
     """A transfer: the memories at its ends decide."""
-
-
-_EFFECTS = {"in": ArgEffect.Read, "out": ArgEffect.Write, "inout": ArgEffect.ReadWrite}
-MISSING: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """A parameter: its name, kinds (argument) or value kind (attribute), effect and default."""
-
-    name: str
-    kinds: tuple[str, ...]
-    effect: ArgEffect | None
-    default: Any = MISSING
-    like: str | None = None
-    """The argument whose element dtype a literal takes, or a dtype."""
-    always: bool = False
-    """Whether the attribute is stored at its default too."""
-    positional: bool = False
-    """Whether the attribute is printed by position."""
-    stored: Any = MISSING
-    """The default as it is stored."""
-    required: bool = False
-    """Whether `build_ir_call` requires the attribute, or None must not stand for leaving the argument out."""
-    keyword_only: bool = False
-
-    @property
-    def is_attr(self) -> bool:
-        return self.effect is None
-
-    def shown(self, value: Any) -> Any:
-        """A stored value as users write it: the name, where the kind stores a name's code."""
-        names = _KIND_NAMES.get(self.kinds[0])
-        return names[value] if names is not None and isinstance(value, int) else value
-
-    @property
-    def optional(self) -> bool:
-        return self.default is not MISSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,25 +172,6 @@ def _show(value: Any) -> str:
 
 
 _REGISTRY: dict[str, OpDecl] = {}
-_ATTR_KINDS: dict[str, Callable[[Any], Any]] = {}
-
-
-_KIND_NAMES: dict[str, Sequence[str]] = {}
-
-
-def attr_kind(name: str, names: Sequence[str] | None = None) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Decorator registering how keywords of kind ``name`` are stored. Raises ValueError or TypeError for bad ones.
-
-    ``names`` are the names of a kind that stores codes, by code.
-    """
-
-    def register(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        if names is not None:
-            _KIND_NAMES[name] = names
-        _ATTR_KINDS[name] = convert
-        return convert
-
-    return register
 
 
 def declare(name: str, signature: str, infer: Callable[[Bound], Type], doc: str, **facts: Any) -> OpDecl:
@@ -250,7 +181,7 @@ def declare(name: str, signature: str, infer: Callable[[Bound], Type], doc: str,
     """
     if name in _REGISTRY:
         raise ValueError(f"operator {name} is declared twice")
-    params = tuple(_parse_param(name, part) for part in _split(signature))
+    params = tuple(parse_param(name, part) for part in split_signature(signature))
     facts.setdefault("pure", facts.get("reuses") is None)
     decl = OpDecl(name, params, infer, doc, **facts)
     _check_facts(decl)
@@ -274,73 +205,6 @@ def _check_facts(decl: OpDecl) -> None:
         raise ValueError(f"operator {decl.name} reuses {decl.reuses!r} in place but says it only reads it")
     if decl.channel is not None and not decl.effects and all(p.effect is ArgEffect.Read for p in decl.args):
         raise ValueError(f"operator {decl.name} has a write channel but writes no argument")
-
-
-def _split(signature: str) -> list[str]:
-    if not any(c in signature for c in "(["):
-        return [p.strip() for p in signature.split(",") if p.strip()]
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(signature):
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            parts.append(signature[start:i])
-            start = i + 1
-    parts.append(signature[start:])
-    return [p.strip() for p in parts if p.strip()]
-
-
-@cache
-def _parse_param(op: str, text: str) -> Param:
-    head, _, default = text.partition("=")
-    words, _, kinds = head.partition(":")
-    effect, _, name = words.strip().partition(" ")
-    kinds, _, like = kinds.strip().partition(" like ")
-    if not name or not kinds or effect not in (*_EFFECTS, "attr", "pos", "key"):
-        raise ValueError(f"operator {op}: parameter {text!r} needs an effect (in, out, inout, attr), a name and a kind")
-    value: Any = MISSING
-    if default.strip():
-        value = _default(default.strip())
-    names = tuple(kinds.rstrip("?!+").split("|"))
-    suffix = kinds[len(kinds.rstrip("?!+")) :]
-    if value is MISSING and "?" in suffix:
-        value = None
-    convert = _ATTR_KINDS.get(names[0])
-    stored = value if convert is None or value is MISSING or value is None else convert(value)
-    return Param(
-        name.strip(),
-        names,
-        _EFFECTS.get(effect),
-        value,
-        like.strip() or None,
-        suffix in ("!", "+"),
-        effect == "pos",
-        stored,
-        "!" in suffix,
-        effect == "key",
-    )
-
-
-_LITERALS: Final = {"None": None, "True": True, "False": False}
-
-
-def _default(text: str) -> Any:
-    """A default as a signature writes it: a literal, or ``Enumeration.member``."""
-    if text in _LITERALS:
-        return _LITERALS[text]
-    if text[0] in "'\"":
-        return text[1:-1]
-    if text.lstrip("-").isdigit():
-        return int(text)
-    kind, _, member = text.partition(".")
-    enumeration = DataType if kind == "DataType" else _enum_names().get(kind)
-    return float(text) if enumeration is None else enumeration[member]
-
-
-@cache
-def _enum_names() -> dict[str, Any]:
-    from ..ir import enums
-
-    return {k: v for k, v in vars(enums).items() if isinstance(v, type) and issubclass(v, Enum)}
 
 
 _LOADED_LATER: Final = ("pld.", "builtin.", "dist.")
@@ -449,7 +313,7 @@ def _missing(decl: OpDecl, param: Param) -> OpTypeError:
     kind = "keyword" if param.keyword_only else "positional"
     return OpTypeError(
         f"{decl.name} requires {needed} arg{'' if needed == 1 else 's'}, missing required {kind} argument "
-        f"{param.name!r}: {decl.signature}"
+        f"{param.name!r}: it takes {needed} arguments at least, {decl.signature}"
     )
 
 
@@ -460,7 +324,7 @@ def _add_keywords(decl: OpDecl, given: dict[str, Any], kwargs: Mapping[str, Any]
         if name not in decl.by_name:
             close = get_close_matches(name, list(decl.by_name), 1)
             meant = f"; did you mean {close[0]!r}?" if close else "."
-            none = "" if decl.attrs else ", it has no kwargs"
+            none = "" if decl.attrs or close else ", it has no kwargs"
             raise OpTypeError(
                 f"{decl.name} got an unexpected keyword argument '{name}'{none}{meant} It is {decl.signature}"
                 f"\n  Unknown kwarg {name!r}"
@@ -525,10 +389,11 @@ def wrong_kind(decl: OpDecl, param: Param, value: Any) -> OpTypeError:
     which = _ORDINALS[index] if index < len(_ORDINALS) else f"{index + 1}th"
     wanted = " or ".join(_KIND_WORDS.get(k, k) for k in param.kinds)
     got = f"a value of type {value.type}" if isinstance(value, Expr) else f"{type(value).__name__} {value!r:.40}"
+    shaped = any(issubclass(_KIND_TYPES.get(k, Type), ShapedType) and k != "dist" for k in param.kinds)
+    problem = f"requires {param.name} to be {wanted}" if shaped else f"{param.name} must be {wanted}"
     part = f"the {param.name} tuple" if param.kinds == ("dims",) else wanted
     return OpTypeError(
-        f"{decl.name} requires {which} argument to be {part}: {param.name} must be {wanted}, got {got}"
-        f"\n  hint: {decl.signature}"
+        f"{decl.name} {problem}, got {got}\n  it requires {which} argument to be {part}: {decl.signature}"
     )
 
 
@@ -590,7 +455,7 @@ def _convert_attr(decl: OpDecl, param: Param, value: Any) -> Any:
         return None
     if isinstance(value, (ConstInt, ConstFloat, ConstBool)):
         value = value.value
-    convert = _ATTR_KINDS.get(kind)
+    convert = ATTR_KINDS.get(kind)
     if convert is not None:
         return convert(value)
     return _plain_attr(decl, param, value)
@@ -601,7 +466,7 @@ _PLAIN: dict[str, Any] = {"bool": bool, "int": int, "str": str, "float": (int, f
 
 def _plain_attr(decl: OpDecl, param: Param, value: Any) -> Any:
     kind = param.kinds[0]
-    expected = _PLAIN.get(kind) or _enum_names().get(kind)
+    expected = _PLAIN.get(kind) or enum_names().get(kind)
     if expected is None or isinstance(value, expected):
         return value
     if type(value) is int and isinstance(expected, type) and issubclass(expected, Enum) and kind != "DataType":

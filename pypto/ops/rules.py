@@ -208,6 +208,12 @@ def check_positive(b: Bound, name: str) -> None:
         raise b.fail(f"requires a non-empty {name!r}")
 
 
+def check_fill(b: Bound) -> None:
+    """Raise OpError for a fillpad that does not say what to fill with."""
+    if b["pad_value"] is PadValue.null:
+        raise b.fail("fillpad pad_value must say what to fill with, got PadValue.null", "pl.PadValue.zero, max or min")
+
+
 def static_shape(b: Bound, name: str) -> list[int]:
     """The values of a list of compile-time constants. Raises OpError for symbolic or non-positive ones."""
     values = []

@@ -109,7 +109,11 @@ def _lane(v: Any) -> str:
 
 
 def _event(b: Bound) -> Type:
-    event = value(b["event_id"])
+    event, dynamic = b["event_id"], b["dynamic_event"]
+    if (event is None) == (dynamic is None):
+        raise b.fail("requires one event_id, a number or an index value")
+    if dynamic is not None and dynamic.dtype not in (D.INDEX, D.INT64):
+        raise b.fail(f"requires a dynamic event_id of ScalarType(INDEX), got {dynamic.type}")
     if event is not None and not 0 <= event <= 13:
         raise b.fail(f"requires event_id in [0, 13], got {event}")
     mode = b["ffts_mode"] if "ffts_mode" in b.values else None
@@ -120,7 +124,8 @@ def _event(b: Bound) -> Type:
 
 declare(
     "system.sync_set",
-    "in event_id: index, attr pipe: PipeType!, attr ffts_mode: int? = None, attr core_type: LaneType? = None",
+    "in dynamic_event: index?, attr pipe: PipeType!, attr event_id: int? = None, attr ffts_mode: int? = None, "
+    "attr core_type: LaneType? = None",
     _event,
     "Set cross-core event ``event_id`` (0 to 13) after ``pipe``.",
     pto=Pto("pto.sync.set", form="sync_set"),
@@ -128,7 +133,7 @@ declare(
 )
 declare(
     "system.sync_wait",
-    "in event_id: index, attr pipe: PipeType!, attr core_type: LaneType? = None",
+    "in dynamic_event: index?, attr pipe: PipeType!, attr event_id: int? = None, attr core_type: LaneType? = None",
     _event,
     "Have ``pipe`` wait for cross-core event ``event_id`` (0 to 13).",
     pto=Pto("pto.sync.wait", form="sync_wait"),
@@ -140,7 +145,7 @@ def _set_ffts(b: Bound) -> Type:
     t = b.type("workspace")
     size = value(t.shape[0]) if len(t.shape) == 1 else 0
     if t.dtype is not D.INT64 or (size is not None and size < 256):
-        raise b.fail(f"requires a one-dimensional INT64 workspace of at least 256 elements, got {shaped(t)}")
+        raise b.fail(f"requires a 1-D INT64 workspace of at least 256 elements, got {shaped(t)}")
     return no_result(b)
 
 
@@ -202,7 +207,7 @@ def _reserve(b: Bound) -> Type:
 
 declare(
     "system.reserve_buffer",
-    "attr name: str!, attr size: int!, attr base: int! = -1",
+    "attr name: str!, attr size: int!, attr base: int+ = -1",
     _reserve,
     "Reserve ``size`` bytes on the consumer's core as ring buffer ``name``; ``base`` -1 lets the compiler place it.",
     pto=Pto("pto.reserve_buffer", form="reserve_buffer"),

@@ -460,6 +460,7 @@ _PAD = "attr pad_value: PadValue! = PadValue.zero"
 def _fillpad(b: Bound) -> Type:
     t = b.type("input")
     valid_of(b, "input")
+    check_fill(b)
     return TensorType(t.shape, t.dtype)
 
 
@@ -474,6 +475,7 @@ declare(
 
 def _fillpad_expand(b: Bound) -> Type:
     check_expansion(b, "input")
+    check_fill(b)
     return TensorType(b.dims("shape"), b.type("input").dtype, None, TensorView((), _ND, (), b["pad_value"]))
 
 

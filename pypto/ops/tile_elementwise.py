@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dtypes import DataType
 from ..ir.enums import MemorySpace
-from ..ir.expr import Expr
+from ..ir.expr import Expr, index_const
 from ..ir.types import TileType, Type
 from .registry import Bound, Core, Pto, declare
 from .rules import (
@@ -24,6 +24,7 @@ from .rules import (
     least,
     same,
     shaped,
+    tile_type,
     valid_of,
     value,
 )
@@ -443,8 +444,13 @@ def check_cmp_type(b: Bound) -> None:
 
 
 def _mask_type(t: TileType, valid: Sequence[Expr]) -> Type:
-    """Packed predicates: one bit an element, kept in a byte tile of the operands' shape."""
-    return fresh_like(t, D.UINT8, valid)
+    """Packed predicates: a bit an element, each row in whole 32-byte blocks of which the bytes in use are valid."""
+    *rows, columns = t.shape
+    known = value(columns)
+    width = columns if known is None else index_const(-(-known // 256) * 32)
+    known = value(valid[-1])
+    used = (valid[-1] + 7) // 8 if known is None else index_const(-(-known // 8))
+    return tile_type([*rows, width], D.UINT8, [*valid[:-1], used], MemorySpace.Vec)
 
 
 def _cmp(b: Bound) -> Type:

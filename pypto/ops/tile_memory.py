@@ -121,7 +121,8 @@ declare(
 # Transfers.
 
 
-def _load(b: Bound) -> Type:
+def load_window(b: Bound) -> Type:
+    """Type rule of a copy of a tensor's window into a new tile."""
     source, space = b.type("tensor"), b["target_memory"]
     if space not in (None, _MEMORY.Vec, _MEMORY.Mat):
         raise b.fail(
@@ -164,7 +165,7 @@ declare(
     "tile.load",
     "in tensor: tensor, in offsets: dims, in shapes: dims, in valid_shape: dims?, "
     "attr target_memory: MemorySpace! = MemorySpace.Vec, attr clamp: bool = False",
-    _load,
+    load_window,
     "Copy the window of ``tensor`` at ``offsets`` into a new tile of shape ``shapes``.\n\n"
     "``valid_shape`` is what is read, the whole window by default, and must lie inside the tensor; ``clamp`` cuts it "
     "at the tensor's edge. A load into Vec, the default, goes to Mat where its consumers cannot be reached from Vec.",

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..dtypes import DataType
 from ..ir.enums import MemorySpace
-from ..ir.expr import Expr
-from ..ir.types import TileType, Type
+from ..ir.expr import Expr, index_const
+from ..ir.types import TileType, Type, implicit_layout
 from .registry import Bound, Core, Pto, declare
-from .rules import dim_text, same, shaped, valid_of, value
+from .rules import dim_text, same, shaped, tile_type, valid_of, value
 from .tile_matmul import acc_tile, as_accumulator
 
 _M = MemorySpace
@@ -65,6 +65,8 @@ def _check_scale(b: Bound, name: str, data: str, axis: int) -> None:
 
 
 def _product(b: Bound) -> TileType:
+    """The product of `matmul_mx`, or of `gemv_mx`, whose left operand has one row."""
+    vector = "gemv" in b.decl.name
     for name in _NAMES:
         if len(b.type(name).shape) != 2:
             raise b.fail(f"requires a 2D {name}, got {shaped(b.type(name))}")
@@ -72,7 +74,10 @@ def _product(b: Bound) -> TileType:
     _check_data(b, "lhs")
     _check_data(b, "rhs")
     (m, k), (rhs_k, n) = b.type("lhs").shape, b.type("rhs").shape
-    _check_extent(b, "physical M", m, 16)
+    if not vector:
+        _check_extent(b, "physical M", m, 16)
+    elif value(m) != 1 or value(valid_of(b, "lhs")[0]) != 1:
+        raise b.fail(f"requires a one-row lhs, got {shaped(b.type('lhs'))}")
     _check_extent(b, "lhs K", k, 64)
     _check_extent(b, "rhs K", rhs_k, 64)
     _check_extent(b, "physical N", n, 32)
@@ -82,7 +87,11 @@ def _product(b: Bound) -> TileType:
     _check_valid_k(b, k)
     _check_scale(b, "lhs_scale", "lhs", 1)
     _check_scale(b, "rhs_scale", "rhs", 0)
-    return acc_tile([m, n], _D.FP32, [valid_of(b, "lhs")[0], valid_of(b, "rhs")[1]])
+    valid = [valid_of(b, "lhs")[0], valid_of(b, "rhs")[1]]
+    if vector:
+        shape = [index_const(16), n]
+        return tile_type(shape, _D.FP32, valid, _M.Acc, implicit_layout(shape, _M.Acc))
+    return acc_tile([m, n], _D.FP32, valid)
 
 
 def _check_valid_k(b: Bound, k: Expr) -> None:
@@ -98,16 +107,18 @@ def _check_valid_k(b: Bound, k: Expr) -> None:
                      f"{valid} is not {physical}")  # fmt: skip
 
 
-declare(
-    "tile.matmul_mx",
-    _OPERANDS,
-    _product,
-    "(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. M is a multiple of 16, "
-    "K of 64, N of 32.",
-    spaces=_SPACES,
-    pto=Pto("pto.tmatmul.mx", _NAMES),
-    **_CUBE,
-)
+for _kind in ("matmul", "gemv"):
+    declare(
+        f"tile.{_kind}_mx",
+        _OPERANDS,
+        _product,
+        "(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. "
+        + ("M is a multiple of 16, " if _kind == "matmul" else "lhs has one row; ")
+        + "K is one of 64, N of 32.",
+        spaces=_SPACES,
+        pto=Pto(f"pto.t{_kind}.mx", _NAMES),
+        **_CUBE,
+    )
 
 
 def _check_region(b: Bound, name: str, product: TileType, axes: tuple[int, ...]) -> None:
@@ -127,16 +138,17 @@ def _accumulate(b: Bound) -> Type:
     return as_accumulator(acc)
 
 
-declare(
-    "tile.matmul_mx_acc",
-    "inout acc: tile, " + _OPERANDS,
-    _accumulate,
-    "acc += the product of `matmul_mx`, in place.",
-    spaces={"acc": (_M.Acc,), **_SPACES},
-    reuses="acc",
-    pto=Pto("pto.tmatmul.mx.acc", ("acc", *_NAMES), out="acc"),
-    **_CUBE,
-)
+for _kind in ("matmul", "gemv"):
+    declare(
+        f"tile.{_kind}_mx_acc",
+        "inout acc: tile, " + _OPERANDS,
+        _accumulate,
+        f"acc += the product of `{_kind}_mx`, in place.",
+        spaces={"acc": (_M.Acc,), **_SPACES},
+        reuses="acc",
+        pto=Pto(f"pto.t{_kind}.mx.acc", ("acc", *_NAMES), out="acc"),
+        **_CUBE,
+    )
 
 
 def _biased(b: Bound) -> Type:
@@ -148,15 +160,16 @@ def _biased(b: Bound) -> Type:
     return product
 
 
-declare(
-    "tile.matmul_mx_bias",
-    _OPERANDS + ", in bias: tile",
-    _biased,
-    "The product of `matmul_mx` plus a ``[1, N]`` FP32 row in Bias.",
-    spaces={**_SPACES, "bias": (_M.Bias,)},
-    pto=Pto("pto.tmatmul.mx.bias", (*_NAMES, "bias")),
-    **_CUBE,
-)
+for _kind in ("matmul", "gemv"):
+    declare(
+        f"tile.{_kind}_mx_bias",
+        _OPERANDS + ", in bias: tile",
+        _biased,
+        f"The product of `{_kind}_mx` plus a ``[1, N]`` FP32 row in Bias.",
+        spaces={**_SPACES, "bias": (_M.Bias,)},
+        pto=Pto(f"pto.t{_kind}.mx.bias", (*_NAMES, "bias")),
+        **_CUBE,
+    )
 
 
 def _scale_address(b: Bound) -> Type:

@@ -49,7 +49,13 @@ _LAZY = {
 }
 
 
+_MODULES = frozenset({"stmt_dependency_analysis"})
+"""Modules that are part of the public interface as modules."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -59,7 +65,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_MODULES})
 
 
 class _Package(ModuleType):

@@ -20,9 +20,19 @@ from ..ir.enums import ForKind, MemorySpace
 from ..ir.expr import Call, ConstInt, Expr, IterArg, Var, const_value
 from ..ir.functor import deep_clone
 from ..ir.program import Function
-from ..ir.scalar import binary
+from ..ir.scalar import binary, cast_scalar
 from ..ir.span import Span
-from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, YieldStmt, flatten_to_stmts, seq
+from ..ir.stmt import (
+    AssignStmt,
+    ForStmt,
+    IfStmt,
+    ScopeStmt,
+    Stmt,
+    WhileStmt,
+    YieldStmt,
+    flatten_to_stmts,
+    seq,
+)
 from ..ir.types import ScalarType, TileType
 from ..ir.visitor import Rewriter
 from ..ops.registry import Core
@@ -54,7 +64,7 @@ class _Lowerer(Rewriter):
         self._groups = 0
 
     def visit_for_stmt(self, op: ForStmt) -> Any:
-        op = op.replace(body=self.rewrite(op.body))
+        op = op.replace(body=self._body(op.body))
         stages = op.attrs.get("pipeline_stages", 1)
         if op.kind is not ForKind.Pipeline or stages <= 1:
             return op
@@ -63,11 +73,25 @@ class _Lowerer(Rewriter):
             raise user_error(
                 ValueError,
                 "a pipelined loop needs a constant step other than 0",
-                op.step.span if op.step.span.is_valid() else op.span,
+                op.span,
                 "write the step as a number, or use pl.range",
             )
         group, self._groups = self._groups, self._groups + 1
         return _Pipeline(op, stages, step, group).lower()
+
+    def _body(self, body: Stmt) -> Stmt:
+        """A body, whose one statement may become several."""
+        made = self.rewrite(body)
+        return made if isinstance(made, Stmt) else seq(made, body.span)
+
+    def visit_if_stmt(self, op: IfStmt) -> Stmt:
+        else_body = self._body(op.else_body) if op.else_body is not None else None
+        return op.replace(then_body=self._body(op.then_body), else_body=else_body)
+
+    def visit_while_stmt(self, op: WhileStmt | ScopeStmt | Function) -> Any:
+        return op.replace(body=self._body(op.body))
+
+    visit_scope_stmt = visit_function = visit_while_stmt
 
     def visit_assign_stmt(self, op: Stmt) -> Stmt:
         """Holds no loops."""
@@ -115,8 +139,10 @@ class _Pipeline:
             given = [(self._loop.loop_var, self._offset(base, stage)), *zip(self._loop.iter_args, carried)]
             body, _ = deep_clone(self._loop.body, given)
             made = flatten_to_stmts(_Tagger(f"{self._group}:{stage}").rewrite(body))
-            if made and isinstance(made[-1], YieldStmt):
-                carried = list(made.pop().values)
+            last = made[-1] if made else None
+            if isinstance(last, YieldStmt):
+                carried = list(last.values)
+                made.pop()
             stmts += made
         return stmts, carried
 
@@ -214,13 +240,18 @@ class _Pipeline:
 
 
 class _Tagger(Rewriter):
-    """Adds a pipeline and stage to the calls that make tiles."""
+    """Adds a pipeline and stage to the calls that make tiles, and converts the constants an index has become."""
 
     def __init__(self, place: str) -> None:
         super().__init__()
         self._place = place
 
+    def visit_cast(self, op: Any) -> Expr:
+        made = self.generic(op)
+        return cast_scalar(made.operand, made.dtype, made.span) if isinstance(made.operand, ConstInt) else made
+
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
+        op = self.generic(op)
         call = op.value
         if not isinstance(call, Call) or not isinstance(call.type, TileType) or _is_accumulator(call):
             return op

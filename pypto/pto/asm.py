@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.lexer import Span
 
-from .elements import scalar_type
+from .scalar_types import scalar_type
 from .types import BUILDERS
 
 _TYPE = re.compile(r"\s*(!?[A-Za-z_][\w.]*)\s*(<)?")

@@ -10,6 +10,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from .enumerations import ENUMERATIONS
 from .types import take_body
 
 
@@ -42,8 +43,8 @@ class EnumAttr(Data[str]):
         printer.print_string(f"<{self.data}>")
 
 
-def _enum(name: str, cases: str | Sequence[str], **aliases: str) -> type[EnumAttr]:
-    words = tuple(cases.split() if isinstance(cases, str) else cases)
+def _enum(name: str, cases: Sequence[str], **aliases: str) -> type[EnumAttr]:
+    words = tuple(cases)
     title = "".join(part.title() for part in name.split("_")) + "Attr"
     body = {
         "name": f"pto.{name}",
@@ -55,45 +56,8 @@ def _enum(name: str, cases: str | Sequence[str], **aliases: str) -> type[EnumAtt
     return irdl_attr_definition(type(title, (EnumAttr,), body))
 
 
-_PRECISION = "default high_precision"
-
 ENUMS: dict[str, type[EnumAttr]] = {
-    name: _enum(name, cases, **aliases)
-    for name, cases, aliases in (
-        ("layout", "nd dn nz mx_a_zz mx_b_nn", {}),
-        ("kernel_kind", "cube vector", {}),
-        ("address_space", "zero gm mat left right acc vec bias scaling", {}),
-        ("round_mode", "NONE RINT ROUND FLOOR CEIL TRUNC ODD CAST_RINT", {}),
-        ("saturation_mode", "OFF ON", {}),
-        (
-            "cmp",
-            "eq ne lt le gt ge",
-            {"equal": "eq", "not_equal": "ne", "less_than": "lt", "less_equal": "le", "greater_than": "gt"},
-        ),
-        ("atomic_type", "atomic_none atomic_add atomic_max atomic_min", {}),
-        ("relu_pre_mode", "no_relu normal_relu", {}),
-        ("acc_to_vec_mode", "single_mode_vec0 single_mode_vec1 dual_mode_split_m dual_mode_split_n", {}),
-        ("st_phase", "unspecified partial final", {}),
-        ("acc_phase", "unspecified partial final", {}),
-        ("pad_value", "null zero max min", {}),
-        ("pad_mode", "PadNull PadFirstElem PadValue", {}),
-        ("mask_pattern", "P0101 P1010 P0001 P0010 P0100 P1000 P1111", {}),
-        ("div_precision", _PRECISION, {}),
-        ("exp_precision", _PRECISION, {}),
-        ("log_precision", _PRECISION, {}),
-        ("sqrt_precision", _PRECISION, {}),
-        ("rsqrt_precision", _PRECISION, {}),
-        ("recip_precision", _PRECISION, {}),
-        ("pow_precision", _PRECISION, {}),
-        ("rem_precision", _PRECISION, {}),
-        ("fmod_precision", _PRECISION, {}),
-        (
-            "pipe",
-            "PIPE_S PIPE_V PIPE_M PIPE_MTE1 PIPE_MTE2 PIPE_MTE3 PIPE_ALL PIPE_MTE4 PIPE_MTE5 PIPE_V2 PIPE_FIX",
-            {},
-        ),
-        ("event", [f"EVENT_ID{number}" for number in range(8)], {}),
-    )
+    name: _enum(name, cases, **aliases) for name, (cases, aliases) in ENUMERATIONS.items()
 }
 
 

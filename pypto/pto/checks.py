@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .errors import PtoError
+from .shapes import Tile, View
 from .spec import Check, Instruction, Site, describe
-from .types import Tile, View
 
 
 def _fail(site: Site, reason: str) -> None:
@@ -50,13 +50,31 @@ class ElementTypes:
 
 def dtypes(name: str, a2a3: str, a5: str | None = None) -> ElementTypes:
     """Element types allowed for an operand, by architecture; one list serves both when ``a5`` is absent."""
-    return ElementTypes(name, {"a2a3": frozenset(a2a3.split()), "a5": frozenset((a5 or a2a3).split())})
+    return ElementTypes(name, {"a2a3": frozenset(a2a3.split()), "a5": frozenset((a2a3 if a5 is None else a5).split())})
 
 
 def element_types(spec: Instruction, arch: str, operand: str = "dst") -> frozenset[str] | None:
     """The element types an instruction takes for an operand on ``arch``, None when it states no limit."""
     rules = [c.allowed[arch] for c in spec.checks if isinstance(c, ElementTypes) and c.name == operand]
     return frozenset.intersection(*rules) if rules else None
+
+
+class OnlyOn:
+    """The instruction exists on one architecture."""
+
+    __slots__ = ("arch",)
+
+    def __init__(self, arch: str) -> None:
+        self.arch = arch
+
+    def __call__(self, site: Site) -> None:
+        if site.arch != self.arch:
+            _fail(site, f"{site.arch} has no such instruction; {self.arch} has")
+
+
+def exists_on(spec: Instruction, arch: str) -> bool:
+    """Whether an architecture has the instruction."""
+    return all(check.arch == arch for check in spec.checks if isinstance(check, OnlyOn))
 
 
 def loc(name: str, *locs: str) -> Check:

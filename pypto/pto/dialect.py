@@ -16,17 +16,20 @@ from xdsl.parser import Parser
 
 from . import asm
 from .attrs import ENUMS, EnumAttr, plain
-from .elements import scalar_name
 from .instructions import INSTRUCTIONS
 from .ops import OPS, PtoOp, commas
+from .scalar_types import scalar_name
 from .spec import Instruction, Operand, OperandType
 from .types import TYPES, PartitionViewType, TensorViewType, TileBufType
 
-_DPS = re.compile(
+_INS = (
     r"ins\s*\((?P<ins>[^:{)]*?)\s*,?\s*(?P<inner>\{[^{}]*\})?\s*:"
     r"(?P<types>[^)\"]*?)(?:,\s*\"(?P<axis>\w+)\"\s*)?\)\s*"
-    r"outs\s*\((?P<outs>[^:)]*):(?P<out_types>[^)]*)\)\s*(?P<outer>\{[^{}]*\})?"
 )
+_OUTER = r"\s*(?P<outer>\{[^{}]*\})?"
+_DPS = re.compile(_INS + r"outs\s*\((?P<outs>[^:)]*):(?P<out_types>[^)]*)\)" + _OUTER)
+_READS = re.compile(_INS + r"(?P<outs>)(?P<out_types>)" + _OUTER)
+"""An instruction without a result."""
 
 
 def operand_type(attr: Attribute) -> OperandType:
@@ -53,7 +56,7 @@ class InstructionOp(PtoOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        found = asm.match(parser, _DPS, cls.spec.usage())
+        found = asm.match(parser, _DPS if cls.spec.outs else _READS, cls.spec.usage())
         in_types, out_types = asm.types_in(parser, found, "types"), asm.types_in(parser, found, "out_types")
         axis = found.group("axis")
         operands = asm.operands(parser, found, "ins", in_types) + asm.operands(parser, found, "outs", out_types)
@@ -96,8 +99,8 @@ class InstructionOp(PtoOp):
         """A clone has operands but no record of which is which: match them again."""
         if not self.roles:
             shapes = tuple(_shape_of(value.type) for value in self.operands)
-            for count in range(len(self.spec.outs), 0, -1):
-                found = self.spec.assign(shapes[:-count], shapes[-count:])
+            for split in range(len(shapes) - len(self.spec.outs), len(shapes) + 1):
+                found = self.spec.assign(shapes[:split], shapes[split:])
                 if found is not None:
                     self.roles = found
                     break
@@ -113,6 +116,8 @@ class InstructionOp(PtoOp):
         outs = [role for role in self._roles() if role in self.spec.outs]
         split = len(self.operands) - len(outs)
         for word, values in (("ins", self.operands[:split]), (" outs", self.operands[split:])):
+            if not values:
+                continue
             yield from (f"{word}(", *commas(values), " : ", *commas([value.type for value in values]), ")")
         if self.attributes:
             yield " {"

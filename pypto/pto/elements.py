@@ -5,25 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-    Signedness,
-)
-from xdsl.ir import Attribute
 
 from pypto.dtypes import DataType
 
 _BY_NAME = {"f64": np.dtype(np.float64)}
 _ALIASES = {"si4": "i4", "si8": "i8", "si16": "i16", "si32": "i32", "si64": "i64", "f8E8M0": "!pto.f8E8M0"}
 _NAMES = {dtype.mlir: dtype for dtype in DataType if dtype not in (DataType.HF4, DataType.TASK_ID)}
-
-INDEX = IndexType()
-I64 = IntegerType(64)
 
 
 def is_element(name: str) -> bool:
@@ -56,28 +43,3 @@ def item_bytes(name: str) -> int:
 def data_type(name: str) -> DataType | None:
     """The `DataType` PTO text calls ``name``, or None."""
     return _NAMES.get(_ALIASES.get(name, name))
-
-
-_SIGNEDNESS = {"i": Signedness.SIGNLESS, "si": Signedness.SIGNED, "ui": Signedness.UNSIGNED}
-_FLOATS = {"f16": Float16Type, "bf16": BFloat16Type, "f32": Float32Type, "f64": Float64Type}
-
-
-@cache
-def scalar_type(name: str) -> Attribute | None:
-    """The builtin type called ``name``, or None when MLIR has no builtin of that name here."""
-    if name == "index":
-        return INDEX
-    if name in _FLOATS:
-        return _FLOATS[name]()
-    prefix = name.rstrip("0123456789")
-    if prefix in _SIGNEDNESS and prefix != name:
-        return IntegerType(int(name[len(prefix) :]), _SIGNEDNESS[prefix])
-    return None
-
-
-def scalar_name(attr: Attribute) -> str:
-    """Name of a builtin scalar type: the inverse of `scalar_type`; other types give their own text."""
-    if isinstance(attr, IntegerType):
-        prefix = {Signedness.SIGNLESS: "i", Signedness.SIGNED: "si", Signedness.UNSIGNED: "ui"}
-        return f"{prefix[attr.signedness.data]}{attr.width.data}"
-    return str(attr)

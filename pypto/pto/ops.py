@@ -18,8 +18,8 @@ from xdsl.printer import Printer
 
 from . import asm
 from .attrs import ENUMS
-from .elements import I64, INDEX
 from .errors import PtoError
+from .scalar_types import I64, INDEX
 from .types import PartitionViewType, PtrType, TensorViewType, TileBufType
 
 Part = str | SSAValue | Attribute

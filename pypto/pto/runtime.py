@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from .errors import PtoError
+from .shapes import Tile
 from .spec import Bind, Run, Site
-from .types import Tile
 
 Array = np.ndarray
 

@@ -7,7 +7,7 @@ instruction. Operands are written as in the assembly, scratch ones marked ``~``,
 
 A kind follows a colon; without one the operand is a tile. Kinds: ``tile``, ``view`` (a window of
 global memory), ``scalar``, ``int``, ``index``, ``any`` (tile or scalar). Attributes are
-``name:kind=default``, or ``name?:kind`` without one; a kind is an enumeration of `attrs.ENUMS`,
+``name:kind=default``, or ``name?:kind`` without one; a kind is an enumeration of `ENUMERATIONS`,
 ``bool``, ``int`` or ``str``.
 """
 
@@ -20,9 +20,9 @@ from typing import Any
 
 from pypto.backend.target import Target
 
-from .attrs import ENUMS
+from .enumerations import ENUMERATIONS
 from .errors import PtoError
-from .types import Tile, View
+from .shapes import Tile, View
 
 OperandType = Tile | View | str
 """What `Site.types` holds: a tile, a window, or the name of a scalar type."""
@@ -171,7 +171,7 @@ def _operand(text: str) -> Operand:
 def _attr(text: str) -> Attr:
     name, _, rest = text.partition(":")
     kind, equals, default = rest.partition("=")
-    if kind not in ENUMS and kind not in ("bool", "int", "str"):
+    if kind not in ENUMERATIONS and kind not in ("bool", "int", "str"):
         raise ValueError(f"unknown attribute kind '{kind}'")
     value: Any = default or None
     if equals and kind == "bool":

@@ -13,7 +13,6 @@ from xdsl.utils.exceptions import VerifyException
 from pypto.backend.target import Target
 
 from .dialect import InstructionOp, operand_type
-from .elements import scalar_name
 from .errors import PtoError
 from .ops import (
     AddPtr,
@@ -33,9 +32,12 @@ from .ops import (
     Subview,
 )
 from .parser import location_of
+from .scalar_types import scalar_name
+from .shapes import Tile, View
 from .spec import Site
-from .targets import memory, target_of
-from .types import LocalArrayType, PartitionViewType, PtrType, Tile, TileBufType, View
+from .targets import target_of
+from .tile_rules import check_address, check_reshape, check_subview, check_tile, check_window_layout
+from .types import LocalArrayType, PartitionViewType, PtrType, TileBufType
 
 
 def architecture(module: ModuleOp) -> str:
@@ -140,34 +142,13 @@ class _Verifier:
 
     def subview(self, op: Subview) -> None:
         source, result = _tile_of(op.operands[0]), _tile_of(op.results[0])
-        if (result.rows, result.cols) != op.sizes:
-            raise PtoError(f"'pto.subview': sizes {list(op.sizes)} but the type is {result.rows}x{result.cols}")
-        for what in ("loc", "dtype", "blayout", "slayout", "fractal", "pad"):
-            if getattr(result, what) != getattr(source, what):
-                raise PtoError(
-                    f"'pto.subview': {what} {getattr(result, what)} of a view of a tile with {getattr(source, what)}"
-                )
-        offsets = [constant(value) for value in op.operands[1:3]]
-        for axis, offset, size, room in zip(
-            ("row", "column"), offsets, op.sizes, (source.rows, source.cols), strict=True
-        ):
-            if size > room or (offset is not None and not 0 <= offset <= room - size):
-                raise PtoError(
-                    f"'pto.subview': {axis}s {offset}..+{size} are outside a tile of {source.rows}x{source.cols}"
-                )
+        check_subview(source, result, op.sizes, [constant(value) for value in op.operands[1:3]])
         if (result.v_row is None or result.v_col is None) and len(op.operands) == 3:
             raise PtoError("'pto.subview': a result with '?' valid extents needs valid [%rows, %cols]")
-        if source.boxed:
-            _check_boxed_subview(source, op.sizes, offsets)
 
     def reshape(self, op: Reshape) -> None:
         source, result = _tile_of(op.operands[0]), _tile_of(op.results[0])
-        if source.loc != result.loc:
-            raise PtoError(f"'pto.treshape' cannot move a tile from {source.loc} to {result.loc}")
-        if source.nbytes != result.nbytes:
-            raise PtoError(f"'pto.treshape': {source.nbytes} bytes seen as {result.nbytes} bytes")
-        if source.boxed != result.boxed:
-            raise PtoError("'pto.treshape' cannot change between boxed and plain layouts")
+        check_reshape(source, result)
 
     def bitcast(self, op: Bitcast) -> None:
         source, result = _tile_of(op.operands[0]), _tile_of(op.results[0])
@@ -242,42 +223,6 @@ def _rules() -> dict[type[PtoOp], Callable[[_Verifier, PtoOp], None]]:
     return rules
 
 
-def check_tile(tile: Tile, target: Target) -> None:
-    """A tile type makes sense on a target. Raises PtoError."""
-    capacity = memory(target, tile.loc).usable
-    if tile.nbytes > capacity:
-        raise PtoError(f"a tile of {tile.nbytes} bytes does not fit {tile.loc}, which has {capacity} ({tile})")
-    for axis, valid, room in (("rows", tile.v_row, tile.rows), ("columns", tile.v_col, tile.cols)):
-        if valid is not None and valid > room:
-            raise PtoError(f"{valid} valid {axis} in a tile with {room} ({tile})")
-    if tile.loc in ("left", "right", "acc") and tile.rows > 1:
-        form = memory(target, tile.loc).format
-        want = (form.blayout.name, form.slayout.name, form.fractal)
-        if (tile.blayout, tile.slayout, tile.fractal) != want:
-            raise PtoError(
-                f"a tile in {tile.loc} of {target.module_arch} has blayout={want[0]}, slayout={want[1]}, "
-                f"fractal={want[2]}, got {tile}"
-            )
-    if tile.boxed:
-        box_rows, box_cols = tile.box
-        if tile.rows % box_rows or tile.cols % box_cols:
-            raise PtoError(f"a {tile.rows}x{tile.cols} tile is not made of whole {box_rows}x{box_cols} boxes ({tile})")
-    elif tile.loc == "vec":
-        line = tile.cols if tile.blayout == "row_major" else tile.rows
-        if line * tile.item % 32:
-            unit = "row" if tile.blayout == "row_major" else "column"
-            raise PtoError(f"a {unit} of {line} {tile.dtype} is not a multiple of 32 bytes ({tile})")
-
-
-def check_address(tile: Tile, address: int, target: Target) -> None:
-    """A tile lies inside its memory at a legal address. Raises PtoError."""
-    usable = memory(target, tile.loc).usable
-    if address < 0 or address + tile.nbytes > usable:
-        raise PtoError(f"a tile of {tile.nbytes} bytes at {address} ends outside {tile.loc}, which has {usable} bytes")
-    if address % target.vector_address_alignment:
-        raise PtoError(f"address {address} in {tile.loc} is not a multiple of {target.vector_address_alignment} bytes")
-
-
 def _builtin(op: Operation) -> None:
     try:
         op.verify(verify_nested_ops=False)
@@ -339,15 +284,6 @@ def _check_nz_window(op: PartitionView, extents: list[int | None]) -> None:
             raise PtoError("'pto.partition_view': a window of an nz view must keep the two innermost axes whole")
 
 
-def _check_boxed_subview(tile: Tile, sizes: tuple[int, int], offsets: list[int | None]) -> None:
-    for axis, size, offset, box in zip(("rows", "columns"), sizes, offsets, tile.box, strict=True):
-        if size % box or (offset or 0) % box:
-            raise PtoError(f"'pto.subview': {axis} of a boxed tile are taken in multiples of {box}")
-    whole = 1 if tile.blayout == "row_major" else 0
-    if sizes[whole] != (tile.rows, tile.cols)[whole] or offsets[whole] != 0:
-        raise PtoError(f"'pto.subview': a boxed {tile.blayout} tile keeps all its {('rows', 'columns')[whole]}")
-
-
 def _layout_of(value: SSAValue) -> str | None:
     window = value.owner
     view = window.operands[0].owner if isinstance(window, PartitionView) else None
@@ -356,24 +292,8 @@ def _layout_of(value: SSAValue) -> str | None:
 
 def _check_layouts(op: InstructionOp, site: Site) -> None:
     """Loads and stores join a tensor layout with a tile layout; only some pairs exist."""
-    if op.spec.mnemonic not in ("tload", "tstore"):
-        return
-    window, tile = (
-        (op.values()["src"], site.tile("dst"))
-        if op.spec.mnemonic == "tload"
-        else (op.values()["dst"], site.tile("src"))
-    )
-    layout = _layout_of(window) if isinstance(window.type, PartitionViewType) else None
-    if layout is None or tile.loc == "acc":
-        return
-    kind = (tile.blayout, tile.slayout)
-    pairs = {("row_major", "none_box"): {"nd"}, ("col_major", "none_box"): {"dn"}, ("col_major", "row_major"): {"nz"}}
-    allowed = set(pairs.get(kind, set()))
-    if tile.loc == "mat" and op.spec.mnemonic == "tload":
-        allowed |= {("col_major", "row_major"): {"nd"}, ("row_major", "col_major"): {"dn"}}.get(kind, set())
-    if layout not in allowed and not (tile.rows == tile.cols == 1):
-        wanted = " or ".join(sorted(allowed)) or "no layout"
-        raise PtoError(
-            f"'{op.name}': a tensor view of layout {layout} and a tile in {tile.loc} with blayout={tile.blayout}, "
-            f"slayout={tile.slayout}; that tile takes {wanted}"
-        )
+    if op.spec.mnemonic in ("tload", "tstore"):
+        window = op.values()["src" if op.spec.mnemonic == "tload" else "dst"]
+        layout = _layout_of(window) if isinstance(window.type, PartitionViewType) else None
+        if layout is not None:
+            check_window_layout(site, layout)

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 from pypto.backend.target import Target
 from pypto.pto.errors import PtoError
+from pypto.pto.shapes import Tile
 from pypto.pto.spec import Site
 from pypto.pto.targets import memories
-from pypto.pto.types import Tile
 
 from .memory import Memory, check_range
 from .tile import CheckedTile, SimTile

@@ -10,11 +10,13 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from pypto.pto import ops as pto
-from pypto.pto.elements import numpy_type, scalar_name
+from pypto.pto.elements import numpy_type
 from pypto.pto.errors import PtoError
 from pypto.pto.parser import location_of
 from pypto.pto.runtime import to_scalar
-from pypto.pto.types import LocalArrayType, Tile, TileBufType, View as ViewType
+from pypto.pto.scalar_types import scalar_name
+from pypto.pto.shapes import Tile, View as ViewType
+from pypto.pto.types import LocalArrayType, TileBufType
 
 from .steps import BUILDERS, Compiler, Env, Step, apply, guard
 from .tile import SimTile

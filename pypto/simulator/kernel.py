@@ -13,9 +13,10 @@ from xdsl.ir import Attribute
 
 from pypto.backend.target import Target
 from pypto.backend.targets import get_target
-from pypto.pto.elements import numpy_type, scalar_name
+from pypto.pto.elements import numpy_type
 from pypto.pto.errors import PtoError
 from pypto.pto.parser import location_of, parse_module
+from pypto.pto.scalar_types import scalar_name
 from pypto.pto.targets import target_of
 from pypto.pto.types import PtrType
 from pypto.pto.verify import architecture, verify_module

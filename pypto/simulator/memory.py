@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from pypto.pto.errors import PtoError
-from pypto.pto.types import Tile
+from pypto.pto.shapes import Tile
 
 
 class Memory:

@@ -14,8 +14,9 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation
 
-from pypto.pto.elements import numpy_type, scalar_name
+from pypto.pto.elements import numpy_type
 from pypto.pto.errors import PtoError
+from pypto.pto.scalar_types import scalar_name
 
 Fn = Callable[..., Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pypto.pto.errors import PtoError
-from pypto.pto.types import Tile
+from pypto.pto.shapes import Tile
 
 from .memory import Layout, Memory, layout_of, view
 

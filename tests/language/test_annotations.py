@@ -132,3 +132,20 @@ def test_annotation_objects():
         pl.dynamic("2n")
     with pytest.raises(ValueError, match="slots must be a positive integer"):
         pl.MemRef(slots=0)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ("pl.MemRef(NAME)", "string literal"),
+        ("ONE[0]", "single slot"),
+    ],
+)
+def test_declared_allocations_are_checked(annotation: str, message: str):
+    with pytest.raises(ParserTypeError, match=message):
+        pl.parse(f"""
+NAME, ONE = "a", pl.MemRef()
+@pl.function
+def f(x: pl.Tensor[[64], pl.FP32]):
+    t: pl.Tile[[64], pl.FP32, {annotation}, pl.Mem.Vec] = pl.load(x, [0], [64])
+""")

@@ -236,7 +236,11 @@ def test_names_that_may_be_unbound():
         ("for i, (a, b) in pl.range(3, init_values=(x,)):\n        pass", ParserSyntaxError, "Mismatch: 2 carried"),
         ("for i in pl.range(3, foo=1):\n        pass", ParserSyntaxError, "unexpected keyword argument 'foo'"),
         ("for i in pl.unroll(n):\n        pass", ParserSyntaxError, "compile-time constants"),
-        ("for i in pl.unroll(3, init_values=(x,)):\n        pass", ParserSyntaxError, "cannot carry values"),
+        (
+            "for i in pl.unroll(3, init_values=(x,)):\n        pass",
+            ParserSyntaxError,
+            "cannot be combined with init_values",
+        ),
         ("for i in pl.pipeline(3):\n        pass", ParserSyntaxError, "requires stage="),
         ("for i in pl.pipeline(3, stage=0):\n        pass", ParserSyntaxError, "stage must be >= 1"),
         ("for i in pl.range(3):\n        y = pl.yield_(x)", ParserSyntaxError, "nothing to carry"),
@@ -277,3 +281,31 @@ def test_names_that_may_be_unbound():
 def test_mistakes(code: str, error: type[Exception], message: str):
     with pytest.raises(error, match=message):
         pl.parse(f"@pl.function\ndef f(x: pl.Tensor[[8], pl.FP32], n: pl.Scalar[pl.INDEX]):\n    {code}\n")
+
+
+def test_statements_after_a_jump_are_accepted():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32], n: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64], pl.FP32]:
+        for i in pl.range(n):
+            if i > 2:
+                break
+                x = pl.add(x, 2.0)
+            x = pl.add(x, 1.0)
+        return x
+
+    assert f.name == "f"
+
+
+def test_values_that_meet_may_lie_in_different_memories():
+    @pl.function(type=pl.FunctionType.InCore)
+    def f(x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+        t = pl.load(x, [0, 0], [16, 16])
+        for _i, (acc,) in pl.range(4, init_values=(t,)):
+            acc: pl.Tile[[16, 16], pl.FP32, pl.Mem.Mat] = pl.yield_(pl.add(acc, acc))
+        return pl.store(acc, [0, 0], out)
+
+    assert f.name == "f"
+
+
+def test_a_buffer_place_left_to_the_compiler():
+    assert pl.AUTO == -1

@@ -181,3 +181,76 @@ def test_attributes():
         pl.parse('@pl.function\ndef f(x: pl.INT32):\n    y = x\n    pl.func_attr({"a": 1})\n')
     with pytest.warns(DeprecationWarning, match="cannot reference parameters"):
         pl.function(attrs={"a": 1})
+
+
+def test_strict_ssa_lets_a_branch_write_what_surrounds_it():
+    @pl.function(strict_ssa=True)
+    def f(n: pl.Scalar[pl.INDEX]):
+        stop: pl.Scalar[pl.BOOL] = False
+        while not stop:
+            if n > 3:
+                stop: pl.Scalar[pl.BOOL] = True
+
+    first, loop = flatten_to_stmts(f.body)
+    (branch,) = flatten_to_stmts(loop.body)
+    assert branch.then_body.var is first.var
+
+
+def test_a_tuple_stands_for_several_results():
+    @pl.program
+    class P:
+        @pl.function
+        def two(self, x: pl.Tensor[[8], pl.FP32]) -> tuple[pl.Tensor[[8], pl.FP32], pl.Tensor[[8], pl.FP32]]:
+            return x, pl.add(x, 1.0)
+
+        @pl.function
+        def both(self, x: pl.Tensor[[8], pl.FP32]) -> tuple[pl.Tensor[[8], pl.FP32], pl.Tensor[[8], pl.FP32]]:
+            return self.two(x)
+
+    assert len(P.get_function("both").return_types) == 2
+    for results, message in (("pl.Tensor[[8], pl.FP16], pl.Tensor[[8], pl.FP32]", "dtype fp16"), ("T, T, T", "3")):
+        with pytest.raises(ParserTypeError, match=message):
+            pl.parse_program(f"""
+T = pl.Tensor[[8], pl.FP32]
+@pl.program
+class P:
+    @pl.function
+    def two(self, x: pl.Tensor[[8], pl.FP32]) -> tuple[T, T]:
+        return x, x
+    @pl.function
+    def both(self, x: pl.Tensor[[8], pl.FP32]) -> tuple[{results}]:
+        return self.two(x)
+""")
+
+
+def test_a_host_worker_is_python():
+    @pl.program
+    class P:
+        @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
+        def check(x: pl.Tensor[[8], pl.FP32]):
+            import math
+
+            # any Python
+            assert all(math.isfinite(v) for v in x)
+
+        @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
+        def later(x: pl.Tensor[[8], pl.FP32]): ...
+
+        @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
+        def main(self, x: pl.Tensor[[8], pl.FP32]) -> pl.Tensor[[8], pl.FP32]:
+            self.check(x)
+            return x
+
+    body = P.get_function("check").body
+    assert isinstance(body, ir.InlineStmt)
+    assert body.body == "import math\n\n# any Python\nassert all(math.isfinite(v) for v in x)"
+    assert P.get_function("later").requires_runtime_binding
+    ir.assert_structural_equal(P, pl.parse_program(str(P)))
+
+
+def test_a_kernel_written_elsewhere_needs_no_body(tmp_path):
+    @pl.function(type=pl.FunctionType.InCore, external_source=tmp_path / "k.cpp")
+    def k(x: pl.Tensor[[8], pl.FP32], out: pl.Out[pl.Tensor[[8], pl.FP32]]) -> pl.Tensor[[8], pl.FP32]: ...
+
+    assert k.attrs["external_source"] == str(tmp_path / "k.cpp")
+    assert not k.requires_runtime_binding

@@ -239,3 +239,47 @@ def test_forms_outside_a_kernel():
         pl.cross_core_slot(slot_num=0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'step'"):
         pl.range(3, step=2)
+
+
+def test_windowize_marks_a_region():
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32]):
+        with pl.at(level=pl.Level.CORE_GROUP, windowize=True):
+            x = pl.add(x, 1.0)
+        return x
+
+    assert flatten_to_stmts(f.body)[0].attrs["windowize"] is True
+
+
+def test_one_name_receives_the_task_of_a_launch_without_results():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def fill(self, out: pl.Out[pl.Tensor[[64], pl.FP32]]):
+            pl.store(pl.load(out, [0], [64]), [0], out)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, out: pl.Out[pl.Tensor[[64], pl.FP32]]) -> pl.Scalar[pl.TASK_ID]:
+            with pl.manual_scope():
+                task = pl.submit(self.fill, out)
+                (same,) = pl.submit(self.fill, out, deps=[task])
+            return same
+
+    ir.assert_structural_equal(P, pl.parse_program(str(P)))
+
+
+def test_nested_unpacking_of_a_launch():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def two(self, a: pl.Tensor[[64], pl.FP32]) -> tuple[pl.Tensor[[64], pl.FP32], pl.Tensor[[64], pl.FP32]]:
+            return a, a
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, a: pl.Tensor[[64], pl.FP32]) -> pl.Tensor[[64], pl.FP32]:
+            with pl.manual_scope():
+                (b, c), task = pl.submit(self.two, a)
+                d, e, last = pl.submit(self.two, c, deps=[task])
+            return d
+
+    assert P.get_function("main") is not None

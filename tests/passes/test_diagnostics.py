@@ -142,7 +142,7 @@ def test_a_pipeline_tells_the_console_and_the_report(tmp_path, capsys):
         return capsys.readouterr().err
 
     text = run()
-    assert "[warning] UnusedVariableCheck: Warning: Unused variable 'spare'" in text
+    assert "[warning] UnusedVariableCheck: Unused variable 'spare'" in text
     assert text.count("[perf_hint PH001] TileInnermostDimGranularity: ") == 4
 
     text = run(passes.ReportInstrument(str(tmp_path / "report")))

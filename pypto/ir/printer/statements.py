@@ -172,6 +172,8 @@ class StatementPrinter:
                 parts.append(f"{name}=[{self.values.list(attrs[key])}]")
         if "allow_early_resolve" in attrs:
             parts.append(f"allow_early_resolve={attrs['allow_early_resolve']}")
+        if "windowize" in attrs:
+            parts.append(f"windowize={attrs['windowize']}")
         if "predicate" in attrs:
             parts.append(f"predicate=({self.values.expr(attrs['predicate'])})")
         return parts + self.values.attrs(attrs, (*_SCOPE_ATTRS, *skip))
@@ -248,7 +250,7 @@ _SCOPE_LISTS: Final = {
     "arg_direction_overrides_vars": "no_dep_args",
     "dump_vars": "dumps",
 }
-_SCOPE_ATTRS: Final = (*_SCOPE_LISTS, "task_id_var", "allow_early_resolve", "predicate")
+_SCOPE_ATTRS: Final = (*_SCOPE_LISTS, "task_id_var", "allow_early_resolve", "predicate", "windowize")
 
 
 def _is_index_const(e: Expr, value: int) -> bool:
@@ -326,7 +328,8 @@ class FunctionPrinter(StatementPrinter):
         self.on_core = f.is_incore
         options = self.decorator(f)
         self.line(f"@{self.pl}function" + (f"({', '.join(options)})" if options else ""))
-        params = ["self"] if self.in_program else []
+        on_host = f.requires_runtime_binding or isinstance(f.body, S.InlineStmt)
+        params = ["self"] if self.in_program and not on_host else []
         params += [self.parameter(v, d) for v, d in zip(f.params, f.param_directions)]
         self.line(f"def {f.name}({', '.join(params)}){self.returns(f)}:")
         attrs = {k: v for k, v in f.attrs.items() if k not in _DECORATOR_ATTRS}

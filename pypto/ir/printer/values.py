@@ -414,6 +414,5 @@ _TYPES: Final[dict[type, Callable[[ValuePrinter, Any], str]]] = {
     T.TileType: _tile_type,
     T.ArrayType: lambda p, t: f"{p.pl}Array[{p.dim(t.extent)}, {p.pl}{t.dtype.name}]",
     T.TupleType: lambda p, t: f"{p.pl}Tuple[{', '.join([p.type(x) for x in t.types])}]",
-    T.PipeType: lambda p, t: f"{p.pl}PipeType.{t.pipe_kind.name}",
     **dict.fromkeys(_OPAQUE_TYPES, _opaque_type),
 }

@@ -19,14 +19,20 @@ __all__ = [
 __all__.extend(SHORT)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
+class _NoShortName(AttributeError):
+    """There is no such short name; ``hint`` is the whole one, if any."""
+
+    hint: str | None = None
+
+
 def __getattr__(name: str) -> Any:
     found = SHORT.get(name)
     if found is None:
-        level = next(
-            (n for n, ops in (("tensor", tensor), ("tile", tile), ("system", system)) if hasattr(ops, name)), None
-        )
-        hint = f": it is pld.{level}.{name}" if level is not None else ""
-        raise AttributeError(f"pld has no '{name}'{hint}")
+        error = _NoShortName(f"pld has no '{name}'")
+        level = next((n for n in ("tensor", "tile", "system") if name in globals()[n].__all__), None)
+        if level is not None and not name.startswith("_"):
+            error.hint = f"write its level too: pld.{level}.{name}"
+        raise error
     return found
 
 

@@ -183,17 +183,15 @@ class ParserBase:
         if known is not None and here is None and self._is_alias(known):
             self._inner_alias(name, node)
         if name != "_" and isinstance(known, Var) and known not in self.dimensions:
-            if self.strict_ssa:
-                if here is not None:
-                    hint = f"give the new value a name of its own, such as {name}_1"
-                    self.fail(SSAViolationError, f"Variable '{name}' is already defined", node, hint)
-            elif not isinstance(known, IterArg):
+            if self.strict_ssa and here is not None:
+                hint = f"give the new value a name of its own, such as {name}_1"
+                self.fail(SSAViolationError, f"Variable '{name}' is already defined", node, hint)
+            if not isinstance(known, IterArg):
                 if (here is None or frame.kind == "if") and same_type(known.type, type):
                     return known
             elif here is None:
                 raise InternalError(f"carried value '{name}' is assigned in an inner body", span)
-            if not self.strict_ssa:
-                self.check_reassign(name, known.type, type, node, crossing=here is None)
+            self.check_reassign(name, known.type, type, node, crossing=here is None)
         elif here is None:
             twin = self.scopes.twin(name)
             if isinstance(twin, Var) and same_type(twin.type, type):

@@ -106,7 +106,12 @@ class CallsMixin(ParserBase):
         """A call with ``attrs={..}``, what passes noted on it, as it is printed."""
         plain = ast.copy_location(ast.Call(node.func, node.args, [k for k in node.keywords if k is not attrs]), node)
         made = self.call_operator(op, plain)
-        return made.replace(attrs=self.attr_dict(attrs.value)) if isinstance(made, Call) else made
+        found = self.attr_dict(attrs.value)
+        for key in ("manual_dep_edges", "dummy_task"):
+            if key in found:
+                hint = "dependencies are deps= of pl.submit and pl.system.task_dummy"
+                self.fail(ParserSyntaxError, f"an operator has no attribute '{key}'", attrs.value, hint)
+        return made.replace(attrs=found) if isinstance(made, Call) else made
 
     def _check_operand(self, value: Any, node: ast.expr) -> None:
         if callable(value) and not isinstance(value, (type, Expr)):

@@ -198,7 +198,7 @@ class ControlFlowMixin(StatementsMixin):
         if form is forms.unroll:
             self.fail(
                 ParserSyntaxError,
-                "pl.unroll() cannot carry values: init_values is not supported",
+                "pl.unroll() cannot be combined with init_values: its iterations carry nothing",
                 node,
                 "use pl.range, or assign to a name",
             )

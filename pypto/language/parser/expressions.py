@@ -175,6 +175,7 @@ class ExpressionsMixin(ParserBase):
         names = [n for n in dir(owner) if not n.startswith("_")]
         close = get_close_matches(node.attr, names, 2)
         hint = f"did you mean {' or '.join(f'{ast.unparse(node.value)}.{c}' for c in close)}?" if close else None
+        hint = getattr(error, "hint", None) or hint
         if self.is_namespace(owner):
             message, cls = f"Unknown operation '{path}'", InvalidOperationError
         else:

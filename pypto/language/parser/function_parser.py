@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from ...ir.enums import FunctionType, Level, ParamDirection, Role
 from ...ir.expr import Expr, Var
 from ...ir.program import Function
-from ...ir.stmt import ReturnStmt
+from ...ir.stmt import InlineStmt, ReturnStmt
 from ...ir.types import TupleType, Type
 from .. import forms
 from .directives import DirectivesMixin
@@ -21,7 +22,7 @@ from .submits import SubmitsMixin
 from .subscripts import SubscriptsMixin
 from .type_consistency import difference
 from .type_resolver import TypeResolver
-from .windows import check_on_host
+from .windows import WindowsMixin
 
 if TYPE_CHECKING:
     from ..decorators import InlineFunction
@@ -48,7 +49,7 @@ class FunctionOptions:
         self.auto_scope, self.external_source = auto_scope, external_source
 
 
-class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin):
+class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin, WindowsMixin):
     """Parses one function definition."""
 
     def __init__(
@@ -151,6 +152,9 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             self.set_attr(key, value, node, from_decorator=True)
         if self._is_abstract():
             return self._function(abstract=self.options.role is Role.SubWorker)
+        if self._runs_on_host():
+            self._capture_body()
+            return self._function()
         first, last = node.body[0], node.body[-1]
         limit = self._tail_limit(last.end_lineno or last.lineno, first.col_offset)
         self.comments = self.source.comments_in(_header_line(node) + 1, limit - 1)
@@ -182,6 +186,28 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             if isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Call):
                 self.eval_form(forms.func_attr, stmt.value)
         return True
+
+    def _runs_on_host(self) -> bool:
+        """Whether the body is Python of the host, which the compiler hands on as it stands."""
+        level = self.options.level
+        return self.options.role is Role.SubWorker and level is not None and level.value >= Level.HOST.value
+
+    def _capture_body(self) -> None:
+        """The body's text as one statement; its annotations remain those of the language."""
+        body: list[ast.stmt] = []
+        for stmt in self.node.body:
+            if isinstance(stmt, ast.Expr) and self._is_form(stmt.value, forms.func_attr):
+                self.eval_form(forms.func_attr, stmt.value)  # pyright: ignore[reportArgumentType]
+            else:
+                body.append(stmt)
+        text = ""
+        if body:
+            first, last = body[0], body[-1]
+            lines = list(self.source.lines[first.lineno - 1 : last.end_lineno])
+            if first.lineno == self.node.lineno or self.node.returns and first.lineno == self.node.returns.end_lineno:
+                lines = [ast.get_source_segment("\n".join(self.source.lines), s) or "" for s in body]
+            text = dedent("\n".join(line.rstrip() for line in lines))
+        self.emit(InlineStmt(text or "pass", span=self.span(self.node)))
 
     def _is_prologue(self, stmt: ast.stmt) -> bool:
         if not isinstance(stmt, ast.Expr):
@@ -242,7 +268,7 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         if len(made.types) != len(self.return_types):
             self.fail(
                 ParserTypeError,
-                f"'{self.node.name}' declares {len(self.return_types)} results but returns a tuple of {len(made.types)}",
+                f"'{self.node.name}' declares {len(self.return_types)} results, not {len(made.types)}",
                 node.value or node,
                 "make the return annotation and the return statement agree",
             )
@@ -287,4 +313,4 @@ def _flat_results(made: Any) -> list[Type]:
     return list(made.types) if isinstance(made, TupleType) else [made]
 
 
-__all__ = ["FunctionOptions", "FunctionParser", "check_on_host", "merge_types"]
+__all__ = ["FunctionOptions", "FunctionParser", "merge_types"]

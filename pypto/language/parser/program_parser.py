@@ -99,9 +99,7 @@ class ProgramContext:
             parser.parse_signature()
             results = parser.return_types if parser.node.returns is not None else None
             options = parser.options
-            self._signatures[key] = Signature(
-                key, GlobalVar(key), parser.params, results, options.type, options.role
-            )
+            self._signatures[key] = Signature(key, GlobalVar(key), parser.params, results, options.type, options.role)
         functions = [self._function(key) for key in self._parsers]
         everything = closure_of_calls([*functions, *self._external.values()])
         globals_by_name = {k: s.global_var for k, s in self._signatures.items()}

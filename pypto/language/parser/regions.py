@@ -225,6 +225,8 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin, PredicatesMixin):
                 ParserSyntaxError, "role= does not apply to level=pl.Level.CORE_GROUP", options["role"], "remove role="
             )
         attrs = self._launch_attrs(options) | entries.attrs()
+        if self.flag(options, "windowize"):
+            attrs["windowize"] = True
         self._merge_dump_tags(attrs)
         self._capture(target, attrs, node)
         body = self.stmt_of(self._task_body("at", attrs, node, limit), node)

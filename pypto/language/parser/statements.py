@@ -209,7 +209,9 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         if isinstance(target, ast.Name) and isinstance(value_node, ast.Call):
             self.assigned = {value_node: target}
         value = self.value(value_node)
-        if isinstance(target, ast.Name):
+        if isinstance(target, ast.Name) and isinstance(value, Submit) and self._names_task(target, value, annotation):
+            self._unpack(ast.copy_location(ast.Tuple([target], ast.Store()), target), value, value_node, node)
+        elif isinstance(target, ast.Name):
             self._assign_name(target, value, value_node, annotation, node)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value, value_node, node)
@@ -229,6 +231,12 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
                 target,
                 "unpack into one name each",
             )
+
+    def _names_task(self, target: ast.Name, value: Submit, annotation: ast.expr | None) -> bool:
+        """Whether one name receives the task id of a launch that has no results, rather than the tuple of both."""
+        if target.id.startswith("_tuple_tmp") or len(getattr(value.type, "types", ())) != 1:
+            return False
+        return annotation is None or not isinstance(self.types.resolve_type(annotation), (list, TupleType))
 
     def _assign_name(
         self, target: ast.Name, value: Any, value_node: ast.expr, annotation: ast.expr | None, node: ast.stmt

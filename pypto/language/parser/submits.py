@@ -142,7 +142,9 @@ def _task_dummy(self: Any, op: Any, node: ast.Call) -> Expr:
             ParserTypeError, "pl.system.task_dummy() requires keyword argument 'deps'", node, "write deps=[] for none"
         )
     made = op.build([], {}, self.span(node))
-    return made.replace(attrs={"dummy_task": True, "manual_dep_edges": self.dependencies(options["deps"])})
+    own = {"dummy_task": True, "manual_dep_edges": self.dependencies(options["deps"])}
+    noted = self.attr_dict(options["attrs"]) if "attrs" in options else {}
+    return made.replace(attrs={**noted, **own})
 
 
 OP_HOOKS["task_dummy"] = _task_dummy

@@ -201,6 +201,11 @@ class PartsMixin:
         """``pl.MemRef(..)`` as a MemRef."""
         known = {k.arg: k.value for k in node.keywords}
         if len(node.args) <= 1 and not known.keys() - {"name", "slots"}:
+            for given in [*node.args, *(v for k, v in known.items() if k == "name")]:
+                if not (isinstance(given, ast.Constant) and isinstance(given.value, str)):
+                    self.fail(
+                        "the name of a declared allocation must be a string literal", given, 'write pl.MemRef("a")'
+                    )
             return self._declared(self.evaluator.eval_expr(node) if not _is_plain(node) else _plain_decl(node), node)
         args = list(node.args)
         if args and isinstance(args[0], ast.Attribute) and _last_name(args[0].value) in ("Mem", "MemorySpace"):
@@ -241,6 +246,9 @@ class PartsMixin:
             if not isinstance(value, MemRefDecl):
                 self.fail(f"'{ast.unparse(owner)}' is no declared allocation: only pl.MemRef(slots=..) has slots", node)
             declared = self._declared(value, owner)
+        if declared.slot_count == 1:
+            hint = "write pl.MemRef(slots=2) to declare more slots, or leave the index out"
+            self.fail(f"'{ast.unparse(owner)}' has a single slot: it takes no index", node, hint)
         index = self._index(node.slice)
         known = getattr(index, "value", None)
         if known is not None and not 0 <= known < declared.slot_count:

@@ -66,11 +66,11 @@ class AtomicAddDtypeValid(_StoreRule):
             return
         written = _written_tensor(op)
         if written is not None and written.dtype not in self._target.atomic_add_dtypes:
-            names = ", ".join(sorted(str(d) for d in self._target.atomic_add_dtypes))
+            names = ", ".join(sorted(d.name.lower() for d in self._target.atomic_add_dtypes))
             able = [t.name for t in TARGETS if written.dtype in t.atomic_add_dtypes]
             elsewhere = f"; {', '.join(able)} can" if able else ""
             target = f"{self._target.name} ({self._target.pto_arch})"
-            message = f"{op.op.name}: {target} cannot add {written.dtype} atomically{elsewhere}"
+            message = f"{op.op.name}: {target} cannot add {written.dtype.name.lower()} atomically{elsewhere}"
             self.report(message, op.span, hint=f"it adds {names}")
 
 

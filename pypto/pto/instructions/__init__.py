@@ -3,6 +3,39 @@
 from __future__ import annotations
 
 from ..spec import INSTRUCTIONS
-from . import convert, cube, elementwise, expand, gather, move, permute, reduce, select
+from . import (
+    convert,
+    counting,
+    cube,
+    debug,
+    elementwise,
+    expand,
+    gather,
+    move,
+    mx,
+    partial,
+    permute,
+    power,
+    quantize,
+    reduce,
+    select,
+)
 
-__all__ = ["INSTRUCTIONS", "convert", "cube", "elementwise", "expand", "gather", "move", "permute", "reduce", "select"]
+__all__ = [
+    "INSTRUCTIONS",
+    "convert",
+    "counting",
+    "cube",
+    "debug",
+    "elementwise",
+    "expand",
+    "gather",
+    "move",
+    "mx",
+    "partial",
+    "permute",
+    "power",
+    "quantize",
+    "reduce",
+    "select",
+]

@@ -13,8 +13,8 @@ import numpy as np
 from ..checks import loc
 from ..errors import PtoError
 from ..runtime import Array, TileValue
+from ..shapes import Tile
 from ..spec import Run, Site, declare
-from ..types import Tile
 
 _TYPES: dict[str, frozenset[tuple[str, str, str]]] = {
     "a2a3": frozenset({("i8", "i8", "i32"), ("f16", "f16", "f32"), ("f32", "f32", "f32"), ("bf16", "bf16", "f32")}),

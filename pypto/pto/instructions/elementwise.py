@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..checks import dtypes, row_major, same_dtype, same_valid, scalar_of, vec
+from ..checks import OnlyOn, dtypes, row_major, same_dtype, same_valid, scalar_of, vec
+from ..errors import PtoError
 from ..numerics import in_f32, is_floating
 from ..runtime import Array, elementwise, to_scalar, vector_cost
-from ..spec import Site, declare
-from ..types import Tile
+from ..shapes import Tile
+from ..spec import Check, Site, declare
 
 _FLOATS = "f16 f32"
 _USUAL = "i16 i32 f16 f32"
@@ -31,13 +32,22 @@ def quotient(left: Array, right: Array) -> Array:
     )
 
 
-def _binary(name: str, function: Callable[..., Array], a2a3: str, a5: str, attrs: str = "", passes: float = 1) -> None:
+def _binary(
+    name: str,
+    function: Callable[..., Array],
+    a2a3: str,
+    a5: str,
+    attrs: str = "",
+    passes: float = 1,
+    only: Sequence[Check] = (),
+) -> None:
     declare(
         name,
         "src0 src1 -> dst",
         pipe="V",
         attrs=attrs,
         checks=(
+            *only,
             vec("src0", "src1", "dst"),
             same_dtype("dst", "src0", "src1"),
             dtypes("dst", a2a3, a5),
@@ -185,6 +195,7 @@ declare(
         vec("src", "dst"),
         same_dtype("dst", "src"),
         dtypes("dst", _FLOATS),
+        dtypes("slope", "f32"),
         row_major("src", "dst"),
         same_valid("dst", "src"),
     ),
@@ -228,17 +239,23 @@ _fused("taddc", "src0 src1 src2 -> dst", lambda a, b, c: a + b + c)
 _fused("tsubc", "src0 src1 src2 -> dst", lambda a, b, c: a - b + c)
 _fused("taddsc", "src0 scalar:scalar src1 -> dst", lambda a, s, b: a + s + b)
 _fused("tsubsc", "src0 scalar:scalar src1 -> dst", lambda a, s, b: a - s + b)
-_binary("taddrelu", lambda a, b: np.maximum(a + b, a.dtype.type(0)), "f16 f32 i16", "f16 f32 i16")
+_binary("taddrelu", lambda a, b: np.maximum(a + b, a.dtype.type(0)), "f16 f32 i16", "", only=(OnlyOn("a2a3"),))
 
 
 def _axpy(site: Site) -> Any:
     out = site.tile("dst").numpy
 
     def run(src: Any, scalar: Any, dst: Any) -> None:
-        product = src.read().astype(np.float32) * np.float32(to_scalar(scalar, site.tile("src").numpy))
-        dst.write((product + dst.read().astype(np.float32)).astype(out))
+        product = src.read().astype(np.float64) * np.float64(to_scalar(scalar, site.tile("src").numpy))
+        dst.write((product + dst.read().astype(np.float64)).astype(out))
 
     return run
+
+
+def _same_or_wider(site: Site) -> None:
+    pair = site.tile("src").dtype, site.tile("dst").dtype
+    if pair[0] != pair[1] and pair != ("f16", "f32"):
+        raise PtoError(f"'pto.taxpy': 'dst' must have the type of 'src', or be f32 for f16, got {pair[0]} to {pair[1]}")
 
 
 declare(
@@ -249,6 +266,7 @@ declare(
         vec("src", "dst"),
         dtypes("src", _FLOATS, "f16 bf16 f32"),
         dtypes("dst", _FLOATS, "f16 bf16 f32"),
+        _same_or_wider,
         scalar_of("scalar", "src"),
         row_major("src", "dst"),
         same_valid("dst", "src"),

@@ -31,6 +31,8 @@ def _vector(site: Site, name: str, tile: TileValue, axis: int, extent: int) -> A
 def _alone(axis: int) -> Callable[[Site], Run]:
     def bind(site: Site) -> Run:
         def run(src: TileValue, dst: TileValue) -> None:
+            if 0 in dst.valid:
+                return
             dst.write(np.broadcast_to(_vector(site, "src", src, axis, dst.valid[axis]), dst.valid))
 
         return run
@@ -47,6 +49,8 @@ def _combined(function: Callable[[Array, Array], Array], axis: int) -> Callable[
 
         def run(src0: TileValue, src1: TileValue, dst: TileValue) -> None:
             want = dst.valid
+            if 0 in want:
+                return
             if src0.valid != want and src1.valid != want:
                 raise PtoError(
                     f"'pto.{site.spec.mnemonic}': neither source has the {want[0]}x{want[1]} valid elements of 'dst'"

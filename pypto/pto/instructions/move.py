@@ -12,9 +12,9 @@ from ..elements import data_type
 from ..errors import PtoError
 from ..numerics import convert, is_floating, limits
 from ..runtime import Array, TileValue, WindowValue
+from ..shapes import PADS, Tile
 from ..spec import Run, Site, declare
 from ..targets import moves
-from ..types import PADS, Tile
 
 GM_BYTES_PER_CYCLE = 32.0
 """Assumed rate of one core's share of global memory. No published figure: compare kernels, do not time them."""
@@ -61,7 +61,9 @@ def _fits_window(site: Site) -> None:
     if len(view.shape) == 2 and tile.slayout == "none_box":
         for axis, extent, room in zip(("rows", "columns"), view.shape, (tile.rows, tile.cols), strict=True):
             if extent is not None and extent > room:
-                raise PtoError(f"'pto.tload': window of {extent} {axis} does not fit a tile of {tile.rows}x{tile.cols}")
+                raise PtoError(
+                    f"'{site.spec.op_name}': window of {extent} {axis} does not fit a tile of {tile.rows}x{tile.cols}"
+                )
 
 
 def _load(site: Site) -> Run:
@@ -72,7 +74,8 @@ def _load(site: Site) -> Run:
         valid_rows, valid_cols = dst.valid
         if rows > valid_rows or cols > valid_cols:
             raise PtoError(
-                f"'pto.tload': window of {rows}x{cols} elements, but 'dst' has {valid_rows}x{valid_cols} valid ones"
+                f"'{site.spec.op_name}': window of {rows}x{cols} elements, but 'dst' has "
+                f"{valid_rows}x{valid_cols} valid ones"
             )
         data = src.read()
         if data.dtype != dtype:
@@ -94,6 +97,16 @@ declare(
     bind=_load,
     cost=_gm_cost,
     doc="A window of global memory into a tile; only the window's extents are written.",
+)
+
+declare(
+    "tprefetch",
+    "src:view -> dst",
+    pipe="MTE2",
+    checks=(loc("dst", "vec", "mat"), dtypes("dst", _ALL, _ALL_A5), same_item_size("src", "dst"), _fits_window),
+    bind=_load,
+    cost=_gm_cost,
+    doc="A window of global memory brought near: as `tload`, but later instructions do not wait for it.",
 )
 
 _COMBINE: Mapping[str, Callable[[Array, Array], Array] | None] = {

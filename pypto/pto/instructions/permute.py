@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..checks import dtypes, item_size, row_major, same_dtype, same_valid, scalar_of, valid_axis, vec
+from ..checks import dtypes, item_size, row_major, same_dtype, scalar_of, valid_axis, vec
 from ..errors import PtoError
-from ..numerics import is_floating
-from ..runtime import Array, TileValue, elementwise, vector_cost
+from ..runtime import Array, TileValue, vector_cost
 from ..spec import Run, Site, declare
 
 _ANY = "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"
@@ -223,32 +220,3 @@ declare(
     cost=vector_cost(4),
     doc="Groups of four sorted blocks of pairs merged, largest first; blockLen counts elements.",
 )
-
-
-def _power(base: Array, exponent: Any) -> Array:
-    if is_floating(base.dtype):
-        power = np.asarray(exponent).astype(np.float32)
-        return np.power(base.astype(np.float32), power).astype(base.dtype)
-    return np.power(base, np.maximum(exponent, 0)).astype(base.dtype)
-
-
-for _name, _operands, _others in (
-    ("tpow", "base exp ~tmp? -> dst", ("base", "exp")),
-    ("tpows", "src scalar:scalar ~tmp? -> dst", ("src",)),
-):
-    declare(
-        _name,
-        _operands,
-        pipe="V",
-        attrs="precisionType:pow_precision=default",
-        checks=(
-            vec(*_others, "dst"),
-            same_dtype("dst", *_others),
-            dtypes("dst", "f16 f32"),
-            row_major(*_others, "dst"),
-            same_valid("dst", *_others),
-        )
-        + ((scalar_of("scalar", "src"),) if _name == "tpows" else ()),
-        bind=elementwise(_power),
-        cost=vector_cost(8),
-    )

@@ -58,6 +58,8 @@ def _reduce(function: Callable[[Array, int], Array], axis: int) -> Callable[[Sit
                     f"'pto.{mnemonic}': {rows}x{cols} valid elements reduce to {want[0]}x{want[1]}, "
                     f"but 'dst' has {dst.valid[0]}x{dst.valid[1]}"
                 )
+            if 0 in want:
+                return
             if not rows or not cols:
                 raise PtoError(f"'pto.{mnemonic}': nothing to reduce in {rows}x{cols} valid elements")
             result = function(src.read(), axis)

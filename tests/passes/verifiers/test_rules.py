@@ -233,10 +233,10 @@ def test_arrays_stay_where_they_are():
     array = ir.Var("a", ir.ArrayType(DataType.INT32, 8))
     nothing = ir.SeqStmts([])
     assert messages(program(nothing, [array]), P.ArrayNotEscaped) == [
-        "Parameter 'a' of function 'main' has ArrayType"
+        "Function 'main' has parameter 'a' of ArrayType"
     ]
     assert messages(program(nothing, [], [ir.TupleType([I64, array.type])]), P.ArrayNotEscaped) == [
-        "Function 'main' returns ArrayType"
+        "Function 'main' has the return type ArrayType"
     ]
 
 

@@ -1,0 +1,83 @@
+"""Forms of barriers, flags, events and fences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..dtypes import DataType
+from ..ir.expr import Call, ConstInt, Var
+from ..ops.registry import Bound, OpDecl
+from .context import Op, Value
+from .forms_gather import Form, whole
+from .instructions import operand
+from .tensors import window
+
+if TYPE_CHECKING:
+    from .kernel import KernelBuilder
+
+_BARRIERS = {"bar_all": "ALL", "bar_v": "V", "bar_m": "M"}
+
+
+def barrier(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+    """Wait for pipes of this core."""
+    assert decl.pto is not None
+    kernel.add(Op("barrier", pipe=_BARRIERS[decl.pto.form]))
+
+
+def fence(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+    """Order accesses to global memory."""
+    kernel.add(Op("fence"))
+
+
+def cacheinvalid(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+    """Drop the cache line a region starts in, or all lines of global memory."""
+    tensor = bound["tensor"]
+    region = None
+    if tensor is not None:
+        region = window(kernel, tensor, bound.dims("offsets"), bound.dims("shapes"), tensor.name_hint)
+    kernel.add(Op("cacheinvalid", source=region))
+
+
+def syncall(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+    """Wait for all cores. Without a count the launch says how many there are."""
+    operands: list[Value] = []
+    if bound["gm_workspace"] is not None:
+        operands.append(whole(kernel, bound["gm_workspace"], "syncgm"))
+    cores = bound["used_cores"]
+    if cores is not None and not (isinstance(cores, ConstInt) and cores.value == 0):
+        operands.append(operand(kernel, cores, DataType.INT32))
+    kernel.add(Op("syncall", operands=operands, mode=bound["mode"], core_type=bound["core_type"]))
+
+
+def flag(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+    """Set or await a flag between two pipes of this core."""
+    assert decl.pto is not None
+    pipes = bound["set_pipe"].name, bound["wait_pipe"].name
+    kernel.add(Op("flag", mnemonic=decl.pto.mnemonic, pipes=pipes, event=bound["event_id"]))
+
+
+def event(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+    """Set or await an event between cores."""
+    assert decl.pto is not None
+    number, mode = bound["event_id"], bound.values.get("ffts_mode")
+    text = str(number.value) if isinstance(number, ConstInt) else kernel.scalars.index(number).name
+    attrs = [("ffts_mode", f"{mode} : i32")] if mode is not None else []
+    kernel.add(Op("cross_event", mnemonic=decl.pto.mnemonic, pipe=bound["pipe"].name, event=text, attrs=attrs))
+
+
+def set_ffts(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+    """Name the workspace of cross-core events."""
+    kernel.add(Op("set_ffts", source=kernel.pointers[bound["workspace"]][0]))
+
+
+SYNC_FORMS: dict[str, Form] = {
+    **dict.fromkeys(_BARRIERS, barrier),
+    "fence": fence,
+    "cacheinvalid": cacheinvalid,
+    "syncall": syncall,
+    "sync_src": flag,
+    "sync_dst": flag,
+    "sync_set": event,
+    "sync_wait": event,
+    "set_ffts": set_ffts,
+}

@@ -1,0 +1,124 @@
+"""Writing one instruction: its operands, attributes and destination. What every form is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import DataType
+from ..errors import InternalError
+from ..ir.expr import Call, ConstFloat, ConstInt, Expr, Var
+from ..ir.naming import written_name
+from ..ir.types import ScalarType, TileType, Type
+from ..ops.kinds import ROUND_MODES
+from ..ops.registry import Bound, OpDecl, Pto
+from ..passes.canonicalize_tile_slice.hazards import reads_no_view, repack_hazard
+from .context import Op, Value
+
+if TYPE_CHECKING:
+    from .kernel import KernelBuilder
+
+_INLINE_ATTRS = frozenset(
+    {"pto.tcmp", "pto.tcmps", "pto.tcvt", "pto.tcolsum", "pto.tmrgsort", "pto.tci", "pto.trandom"}
+)
+"""Instructions whose attributes stand inside ``ins(..)``; elsewhere they follow ``outs(..)``."""
+
+
+def destination(kernel: KernelBuilder, decl: OpDecl, bound: Bound, result: Var | None) -> Value:
+    """The buffer an operator writes: its result's, or the argument's it overwrites."""
+    if result is not None and isinstance(result.type, TileType):
+        return kernel.handle(result)
+    written = decl.reuses or decl.inherits
+    if written is None:
+        raise kernel.unsupported(bound[decl.args[0].name], f"{decl.name} without a result")
+    return kernel.value(bound[written])
+
+
+def operand(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Value:
+    """An instruction operand; a scalar takes the element type it meets."""
+    if not isinstance(value.type, ScalarType):
+        return kernel.value(value)
+    if element is None or element is value.dtype:
+        return kernel.scalars.emit(value)
+    if isinstance(value, (ConstInt, ConstFloat)) and not (isinstance(value, ConstFloat) and not element.is_float()):
+        return kernel.scalars.constant(value.value, element)
+    return kernel.scalars.convert(kernel.scalars.emit(value), value.dtype, element)
+
+
+def own_buffer(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Value:
+    """An operand of an instruction that reads no view: a slice is first copied onto itself, as a tile of its own.
+
+    Raises InternalError where that would not be a copy onto itself and destroy the slice's source.
+    """
+    call = kernel.slices.get(value) if isinstance(value, Var) else None
+    if call is None or not isinstance(value, Var):
+        return operand(kernel, value, element)
+    hazard = repack_hazard(call, kernel.slices.get)
+    if hazard is not None:
+        name = written_name(value.name_hint)
+        raise InternalError(f"slice {name!r} must be copied out of its source for its reader, but {hazard}", call.span)
+    copy = kernel.tile_buffer(value)
+    instruction(kernel, "pto.tmov", [kernel.value(value)], copy)
+    return copy
+
+
+def scalar_dtype(decl: OpDecl, name: str, bound: Bound, result: Type) -> DataType | None:
+    """The dtype in which an instruction takes scalar operand ``name``: as declared, else the result's elements'."""
+    like = decl.param(name).like
+    if like is None:
+        return result.dtype if isinstance(result, TileType) else None
+    beside = bound.values.get(like)
+    return DataType[like] if beside is None else beside.type.dtype
+
+
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_OUTSIDE = ("undefined", "clamp", "wrap", "zero")
+_ATTRIBUTES: dict[str, Callable[[Any, Pto], str]] = {
+    "rmode": lambda v, _: f"#pto<round_mode {ROUND_MODES[v].upper()}>",
+    "cmpMode": lambda v, _: f"#pto<cmp {_COMPARISONS[v]}>",
+    "accPhase": lambda v, _: f"#pto<acc_phase {v}>",
+    "precisionType": lambda v, pto: f"#pto<{pto.mnemonic.removeprefix('pto.t')}_precision high_precision>",
+    "descending": lambda v, _: "true",
+    "rounds": lambda v, _: f"{v} : i32",
+    "upperOrLower": lambda v, _: f"{int(v)} : i32",
+    "offset": lambda v, _: f"{v} : i32",
+    "coalesce": lambda v, _: f"#pto<coalesce {('row', 'elem')[v]}>",
+    "gatherOob": lambda v, _: f"#pto<gather_oob {_OUTSIDE[v]}>",
+    "byte": lambda v, _: f"{v} : i32",
+    "printFormat": lambda v, _: f"#pto<print_format {v}>",
+    "exhausted": lambda v, _: "true",
+}
+"""How the value of an instruction attribute is written."""
+
+
+def attributes(decl: OpDecl, bound: Bound) -> list[tuple[str, str]]:
+    """The instruction's attributes that the call states, as text."""
+    assert decl.pto is not None
+    made = []
+    for key, name in decl.pto.attrs.items():
+        value = bound.values.get(name)
+        if value is None or value is False:
+            continue
+        if key not in _ATTRIBUTES:
+            raise InternalError(f"{decl.name}: codegen does not know how to write {key}", bound.span)
+        made.append((key, _ATTRIBUTES[key](value, decl.pto)))
+    return made
+
+
+def dps(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """``pto.x ins(operands) outs(result) {attrs}``."""
+    assert decl.pto is not None
+    read = own_buffer if reads_no_view(decl.name) else operand
+    names = [n for n in decl.pto.operands if bound[n] is not None]
+    ins = [read(kernel, bound[n], scalar_dtype(decl, n, bound, call.type)) for n in names]
+    out = destination(kernel, decl, bound, result) if decl.pto.out == "result" else kernel.value(bound[decl.pto.out])
+    instruction(kernel, decl.pto.mnemonic, ins, out, attributes(decl, bound))
+    return out if result is not None else None
+
+
+def instruction(
+    kernel: KernelBuilder, mnemonic: str, ins: Sequence[Value], out: Value, attrs: Sequence[tuple[str, str]] = ()
+) -> None:
+    """One instruction in destination-passing style."""
+    inline = mnemonic in _INLINE_ATTRS
+    kernel.add(Op("dps", mnemonic=mnemonic, ins=ins, outs=[out], attrs=attrs, inline_attrs=inline))

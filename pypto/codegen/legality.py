@@ -1,0 +1,215 @@
+"""Refuses, in the user's terms and at the user's line, what the target's instructions do not do.
+
+The rules are those of the instruction declarations in `pypto.pto`, applied to the constructs a kernel is about to be
+written as: what passes here also passes the verifier of PTO text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from ..backend.target import Target
+from ..dtypes import DataType
+from ..errors import InternalError, user_error
+from ..ir.expr import Call
+from ..ops.registry import rebind
+from .context import FunctionContext, Op, Value
+
+
+def check_legal(kernel: FunctionContext, target: Target) -> None:
+    """Raise a ValueError at the user's call for the first construct ``target`` has no instruction for."""
+    from ..pto.errors import PtoError
+
+    checker = _Checker(target)
+    for op in _walk((*kernel.prologue, *kernel.body)):
+        try:
+            checker.check(op)
+        except PtoError as error:
+            raise _refusal(op, error.message, target) from None
+
+
+def _walk(ops: Sequence[Op]) -> Iterator[Op]:
+    for op in ops:
+        yield op
+        for part in ("body", "then_body", "else_body", "before", "after"):
+            nested = op.__dict__.get(part)
+            if nested:
+                yield from _walk(nested)
+
+
+class _Checker:
+    """Applies the rules of tiles, views and instructions to codegen's constructs."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.layouts: dict[str, str] = {}
+        """Layout of the tensor each view or window is of, by SSA name."""
+
+    def check(self, op: Op) -> None:
+        rule = _RULES.get(op.kind)
+        if rule is not None:
+            rule(self, op)
+
+    def tensor_view(self, op: Op) -> None:
+        self.layouts[op.result.name] = op.layout
+
+    def window(self, op: Op) -> None:
+        self.layouts[op.result.name] = self.layouts.get(op.source.name, "nd")
+
+    def tile(self, op: Op) -> None:
+        _check_tile(op.result.type, self.target)
+
+    def subview(self, op: Op) -> None:
+        from ..pto.tile_rules import check_subview
+
+        offsets = [_constant(o) for o in op.offsets]
+        check_subview(_operand(op.source), _operand(op.result), tuple(int(s) for s in op.sizes), offsets)
+
+    def reshape(self, op: Op) -> None:
+        from ..pto.tile_rules import check_reshape
+
+        check_reshape(_operand(op.source), _operand(op.result))
+
+    def instruction(self, op: Op) -> None:
+        from ..pto.instructions import INSTRUCTIONS
+        from ..pto.tile_rules import check_window_layout
+
+        spec = INSTRUCTIONS.get(op.mnemonic.removeprefix("pto."))
+        if spec is None:
+            return
+        types = [_operand(v) for v in (*op.ins, *op.outs)]
+        shapes = [_shape_of(t) for t in types]
+        split = len(op.ins)
+        roles = spec.assign(tuple(shapes[:split]), tuple(shapes[split:]))
+        if roles is None:
+            raise InternalError(f"codegen gives {op.mnemonic} operands that do not fit {spec.usage()}")
+        site = _site(spec, dict(zip((r.name for r in roles), types)), op.attrs, self.target)
+        op.roles = [r.name for r in roles]
+        for rule in spec.checks:
+            rule(site)
+        window = next((v for v in (*op.ins, *op.outs) if v.name in self.layouts), None)
+        if window is not None and spec.mnemonic in ("tload", "tstore"):
+            check_window_layout(site, self.layouts[window.name])
+
+
+_RULES: dict[str, Any] = {
+    "make_tensor_view": _Checker.tensor_view,
+    "partition_view": _Checker.window,
+    "alloc_tile": _Checker.tile,
+    "subview": _Checker.subview,
+    "treshape": _Checker.reshape,
+    "dps": _Checker.instruction,
+}
+
+
+def _site(spec: Any, types: dict[str, Any], attrs: Sequence[tuple[str, str]], target: Target) -> Any:
+    from ..pto.spec import Site
+
+    values = {attr.name: attr.default for attr in spec.attrs.values()}
+    values.update((name, _attribute(text)) for name, text in attrs)
+    return Site(spec, types, values, target)
+
+
+@lru_cache(maxsize=1024)
+def _attribute(text: str) -> Any:
+    """The plain value of an attribute as codegen writes it: ``#pto<kind case>``, a boolean, a number, a string."""
+    if text.startswith("#pto"):
+        return re.split(r"[ .<>]+", text.strip("<> "))[-1]
+    if text in ("true", "false"):
+        return text == "true"
+    number = re.match(r"-?\d+", text)
+    return int(number.group()) if number else text.strip('"')
+
+
+def _operand(value: Value) -> Any:
+    from ..pto.shapes import operand_of
+
+    return operand_of(value.type)
+
+
+def _shape_of(found: Any) -> str:
+    from ..pto.shapes import Tile, View
+
+    return "tile" if isinstance(found, Tile) else "view" if isinstance(found, View) else "scalar"
+
+
+@lru_cache(maxsize=1024)
+def _check_tile(text: str, target: Target) -> None:
+    from ..pto.shapes import parse_tile
+    from ..pto.tile_rules import check_tile
+
+    check_tile(parse_tile(text.partition("<")[2][:-1]), target)
+
+
+def _constant(value: Value) -> int | None:
+    """A constant's value, from the name codegen gives constants: ``%c16_index``."""
+    found = re.fullmatch(r"%c(\d+)_index", value.name)
+    return int(found.group(1)) if found else None
+
+
+# Messages.
+
+
+@cache
+def _dtype_names() -> tuple[re.Pattern[str], dict[str, str]]:
+    names = {d.mlir: d.name for d in DataType if d.mlir is not None and d is not DataType.INDEX}
+    words = "|".join(re.escape(n) for n in sorted(names, key=len, reverse=True))
+    return re.compile(rf"(?<![\w.!])(?:{words})(?!\w)"), names
+
+
+def _in_user_words(op: Op, reason: str, target: Target) -> str:
+    """A rule's reason with the operator's name and arguments for the instruction's, and `pl` dtypes for PTO's."""
+    call: Call | None = op.call
+    text = re.sub(r"^'pto\.[\w.]+'(?: op)?:? ?", "", reason)
+    pattern, names = _dtype_names()
+    text = pattern.sub(lambda m: names[m.group()], text)
+    text = re.sub(rf"\b{target.module_arch}\b", target.name, text)
+    words = _argument_names(op, call) if call is not None else {}
+    return re.sub(r"'(\w+)'", lambda m: f"'{words[m.group(1)]}'" if m.group(1) in words else m.group(), text)
+
+
+def _argument_names(op: Op, call: Call) -> dict[str, str]:
+    """The operator's arguments and result by the names the instruction gives them."""
+    decl = call.op.decl
+    roles: list[str] = op.__dict__.get("roles", [])
+    words = {"dst": "result"}
+    if decl.pto is not None:
+        bound = rebind(call)
+        given = [n for n in decl.pto.operands if bound[n] is not None]
+        words |= dict(zip(roles, given)) if len(given) == len(op.ins) else {}
+        if decl.pto.out != "result":
+            words["dst"] = decl.pto.out
+    return words
+
+
+def _refusal(op: Op, reason: str, target: Target) -> Exception:
+    call: Call | None = op.call
+    text = _in_user_words(op, reason, target)
+    if call is None:
+        return user_error(ValueError, f"{text} on {target.name}")
+    return user_error(ValueError, f"{call.op.name} on {target.name}: {text}", call.span, hint=_hint(op, call, target))
+
+
+def _hint(op: Op, call: Call, target: Target) -> str | None:
+    """A cast that gives an element type the instruction takes, where one instruction casts to it."""
+    from ..pto.checks import element_types, exists_on
+    from ..pto.instructions import INSTRUCTIONS
+
+    spec = INSTRUCTIONS.get(op.mnemonic.removeprefix("pto.")) if op.kind == "dps" else None
+    if spec is None:
+        return None
+    if not exists_on(spec, target.module_arch):
+        return "compile for the other target, or write it with operators this one has"
+    for arg in call.args:
+        dtype = getattr(arg.type, "dtype", None)
+        for operand in ("dst", "src", "src0"):
+            allowed = element_types(spec, target.module_arch, operand)
+            if allowed is None or dtype is None or dtype.mlir in allowed:
+                continue
+            wider = [d for d in target.casts.get(dtype, ()) if d.mlir in allowed]
+            if wider:
+                return f"cast the operands first: pl.cast(x, pl.{wider[0].name}) takes one instruction on {target.name}"
+    return None

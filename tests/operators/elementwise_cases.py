@@ -1,0 +1,201 @@
+"""Numeric cases of the operators that work element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from operator_harness import Case, Vector, fixed, instruction_dtypes
+from operator_values import Array, arithmetic, in_double, is_float, rounded
+
+from pypto.dtypes import DataType
+
+D = DataType
+
+
+def divided(left: Any, right: Any) -> Any:
+    """Integers toward zero, all ones for a zero divisor."""
+
+    def one(a: int, b: int) -> int:
+        if b == 0:
+            return -1
+        quotient = abs(a) // abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+
+    return np.vectorize(one, otypes=[object])(left, right)
+
+
+def truncated_remainder(left: Any, right: Any) -> Any:
+    return np.vectorize(lambda a, b: a - b * divided(a, b).item() if b else 0, otypes=[object])(left, right)
+
+
+def floored_remainder(left: Any, right: Any) -> Any:
+    return np.vectorize(lambda a, b: a % b if b else -1, otypes=[object])(left, right)
+
+
+def _float_fmod(a: Array, b: Array) -> Array:
+    return np.fmod(a.astype(np.float64), b.astype(np.float64))
+
+
+def _float_rem(a: Array, b: Array) -> Array:
+    """a - floor(a / b) * b."""
+    wide, by = a.astype(np.float64), np.asarray(b, np.float64)
+    return np.where(by == 0, np.nan, wide - np.floor(wide / by) * by)
+
+
+ADD = arithmetic(lambda a, b: a + b)
+SUB = arithmetic(lambda a, b: a - b)
+MUL = arithmetic(lambda a, b: a * b)
+DIV = arithmetic(divided, lambda a, b: a / b)
+MAX = arithmetic(lambda a, b: np.where(a >= b, a, b), lambda a, b: np.where(np.isnan(a) | (a > b), a, b))
+MIN = arithmetic(lambda a, b: np.where(a <= b, a, b), lambda a, b: np.where(np.isnan(a) | (a < b), a, b))
+FMOD = arithmetic(truncated_remainder, _float_fmod)
+REM = arithmetic(floored_remainder, _float_rem)
+
+BINARY = {"add": ADD, "sub": SUB, "mul": MUL, "div": DIV, "maximum": MAX, "minimum": MIN, "fmod": FMOD}
+
+
+def scalar_values(dtype: DataType) -> list[Any]:
+    """Scalars as Python numbers: an ordinary one first."""
+    if dtype.is_float():
+        return [-1.5, 0.0, float("inf"), float("nan"), 0.25]
+    low, high = dtype.int_range()
+    return [3, high, low, 1] + ([-7] if low < 0 else [])
+
+
+def with_scalar(function: Any) -> Any:
+    """``function`` of a tile and a scalar that first becomes an element."""
+    return lambda a, s: function(a, np.full(a.shape, s, np.float64 if is_float(a.dtype) else object).astype(a.dtype))
+
+
+NEG = arithmetic(lambda a: 0 - a, lambda a: -a)
+UNARY = {
+    "neg": (NEG, 0), "abs": (arithmetic(abs, np.abs), 0), "exp": (in_double(np.exp), 2), "log": (in_double(np.log), 2),
+    "sqrt": (in_double(np.sqrt), 0), "recip": (in_double(lambda x: 1 / x), 0),
+    "relu": (arithmetic(lambda a: np.where(a > 0, a, 0), lambda a: np.where(np.isnan(a) | (a > 0), a, 0)), 0.5),
+}  # fmt: skip
+
+
+def elementwise() -> list[Case]:
+    cases = []
+    for name, function in BINARY.items():
+        # The sign of a zero that is the greater or smaller of two zeros is not specified.
+        ulp = 0.5 if name in ("maximum", "minimum") else 0
+        cases.append(Vector(f"tile.{name}", f"pl.tile.{name}(a, b)", "mn mn", function, ulp=ulp).case())
+        cases.append(
+            Vector(
+                f"tile.{name}s", f"pl.tile.{name}s(a, {{s}})", "mn", with_scalar(function), scalars=scalar_values, ulp=ulp
+            ).case()
+        )
+    for name, (function, ulp) in UNARY.items():
+        cases.append(Vector(f"tile.{name}", f"pl.tile.{name}(a)", "mn", function, ulp=ulp).case())
+    tmp = "tmp = pl.create_tile([{R}, {C}], dtype={T})"
+    rsqrt = in_double(lambda x: 1 / np.sqrt(x))
+    cases += [
+        Vector("tile.rsqrt", "pl.tile.rsqrt(a)", "mn", rsqrt, ulp=2).case(),
+        Vector("tile.rsqrt", "pl.tile.rsqrt(a, tmp)", "mn", rsqrt, ulp=2, setup=tmp).case(name="precise"),
+        Vector("tile.rem", "pl.tile.rem(a, b, tmp)", "mn mn", REM, setup=tmp).case(),
+        Vector("tile.rems", "pl.tile.rems(a, {s}, tmp)", "mn", with_scalar(REM), setup=tmp, scalars=scalar_values).case(),
+        Vector("tile.prelu", "pl.tile.prelu(a, b, tmp)", "mn mn", LEAKY, setup=tmp).case(),
+        Vector("tile.lrelu", "pl.tile.lrelu(a, {s})", "mn", with_scalar(LEAKY), scalars=[0.1, -2.0, 0.0],
+               scalar_type=D.FP32).case(),
+    ]  # fmt: skip
+    for name in ("addc", "subc"):
+        sign = 1 if name == "addc" else -1
+        cases.append(Vector(f"tile.{name}", f"pl.tile.{name}(a, b, c)", "mn mn mn", _three(sign)).case())
+        function = _three_scalar(sign)
+        scalar = Vector(f"tile.{name[:3]}sc", f"pl.tile.{name[:3]}sc(a, {{s}}, b)", "mn mn", function,
+                        scalars=scalar_values)  # fmt: skip
+        cases.append(scalar.case())
+    return cases
+
+
+def LEAKY(a: Array, slope: Array) -> Array:
+    product = rounded(a.astype(np.float32) * slope.astype(np.float32), a.dtype)
+    return np.where(a > 0, a, product)
+
+
+def _three(sign: int) -> Any:
+    return lambda a, b, c: ADD((ADD if sign > 0 else SUB)(a, b), c)
+
+
+def _three_scalar(sign: int) -> Any:
+    return lambda a, b, s: ADD(with_scalar(ADD if sign > 0 else SUB)(a, s), b)
+
+
+def bits() -> list[Case]:
+    tmp = "tmp = pl.create_tile([{R}, {C}], dtype={T})"
+    functions = {
+        "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": _shift_left, "shr": _shift_right,
+    }  # fmt: skip
+    cases = [Vector("tile.not", "pl.tile.not_(a)", "mn", np.invert).case(fixed(D.INT16, D.UINT16))]
+    for name, function in functions.items():
+        python, extra = name + ("_" if name in ("and", "or") else ""), ", tmp" if name == "xor" else ""
+        setup = tmp if extra else ""
+        cases.append(Vector(f"tile.{name}", f"pl.tile.{python}(a, b{extra})", "mn mn", function, setup=setup).case())
+        scalars = _shift_counts if name.startswith("sh") else scalar_values
+        cases.append(
+            Vector(f"tile.{name}s", f"pl.tile.{name}s(a, {{s}}{extra})", "mn", with_scalar(function), setup=setup,
+                   scalars=scalars).case()
+        )  # fmt: skip
+    return cases
+
+
+def _shift_counts(dtype: DataType) -> list[int]:
+    return [3, 0, 1, dtype.bits - 1, dtype.bits, dtype.bits + 5]
+
+
+def _shift_left(a: Array, count: Array) -> Array:
+    width = a.dtype.itemsize * 8
+    return np.vectorize(lambda x, n: (int(x) << int(n)) % 2**width if 0 <= n < width else 0, otypes=[object])(
+        a, count
+    ).astype(np.uint64).astype(a.dtype)  # fmt: skip
+
+
+def _shift_right(a: Array, count: Array) -> Array:
+    width = a.dtype.itemsize * 8
+
+    def one(x: int, n: int) -> int:
+        if 0 <= n < width:
+            return int(x) >> int(n)
+        return -1 if x < 0 else 0
+
+    return np.vectorize(one, otypes=[object])(a, count).astype(np.int64).astype(a.dtype)
+
+
+COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
+_COMPARE = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+
+
+def selection() -> list[Case]:
+    """Comparisons are seen through a selection by their mask."""
+    cases = []
+    tmp = "tmp = pl.create_tile([{R}, {C}], dtype=pl.UINT8)"
+    for code, name in enumerate(COMPARE):
+        function = _COMPARE[code]
+        both = Vector("tile.cmp", f"pl.tile.sel(pl.tile.cmp(a, b, cmp_type={code}), a, b, tmp)", "mn mn",
+                      lambda a, b, f=function: np.where(f(a, b), a, b), setup=tmp)  # fmt: skip
+        scalar = Vector("tile.cmps", f"pl.tile.sel(pl.tile.cmps(a, {{s}}, cmp_type={code}), a, b, tmp)", "mn mn",
+                        lambda a, b, s, f=function: np.where(f(a, np.array(s).astype(a.dtype)), a, b),
+                        setup=tmp, scalars=scalar_values)  # fmt: skip
+        cases += [both.case(_comparable("tile.cmp", code), name), scalar.case(_comparable("tile.cmps", code), name)]
+    pick = Vector("tile.sel", "pl.tile.sel(pl.tile.cmp(a, b, cmp_type=0), a, c, tmp)", "mn mn mn",
+                  lambda a, b, c: np.where(a == b, a, c), setup=tmp)  # fmt: skip
+    cases.append(pick.case(_comparable("tile.cmp", 0)))
+    sels = Vector("tile.sels", "pl.tile.sels(pl.tile.cmp(a, b, cmp_type=0), a, tmp, {s})", "mn mn",
+                  lambda a, b, s: np.where(a == b, a, np.array(s).astype(a.dtype)), setup=tmp,
+                  scalars=scalar_values)  # fmt: skip
+    cases.append(sels.case(lambda target: [d for d in _comparable("tile.cmp", 0)(target) if d is not D.BF16]))
+    return cases
+
+
+def _comparable(op: str, code: int) -> Any:
+    def dtypes(target: Any) -> list[DataType]:
+        found = instruction_dtypes(op, target, "src0" if op == "tile.cmp" else "src")
+        selectable = instruction_dtypes("tile.sel", target)
+        return [d for d in found if d in selectable and not (target.name == "Ascend910B" and d is D.INT32 and code)]
+
+    return dtypes
+
+
+CASES = [*elementwise(), *bits(), *selection()]

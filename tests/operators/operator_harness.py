@@ -1,0 +1,181 @@
+"""One operator through the whole public path: DSL text, `pl.compile`, the PTO it becomes, the simulator, numpy."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from operator_values import NUMPY, Array, assert_same, fill, mixed
+
+import pypto.language as pl
+from pypto.backend import ASCEND910B, ASCEND950, Target
+from pypto.dtypes import DataType
+from pypto.ir.program import summarize
+from pypto.logging import LogLevel, set_log_level
+from pypto.ops.registry import get_decl
+from pypto.pto.checks import element_types
+from pypto.pto.instructions import INSTRUCTIONS
+from pypto.runtime.compiled_program import CompiledProgram
+from pypto.simulator import load
+
+set_log_level(LogLevel.WARN)
+TARGETS = (ASCEND910B, ASCEND950)
+ROWS, COLS = 16, 64
+REGIONS = ((ROWS, COLS), (5, 19), (1, COLS), (ROWS, 1), (1, 1), (0, COLS), (ROWS, 0))
+"""Valid extents tried: whole, ragged, one row, one column, one element, nothing."""
+FILLED = tuple(r for r in REGIONS if 0 not in r)
+
+
+@cache
+def compile_text(source: str, target: Target) -> CompiledProgram:
+    """The kernel or program in ``source``, compiled."""
+    return pl.compile(pl.parse("import pypto.language as pl\n" + source), target=target, dump_passes=False)
+
+
+def run_op(op: str, source: str, args: Sequence[Any], target: Target) -> Any:
+    """Run the kernel in ``source``, which must apply ``op``, on ``args``; outputs are filled in place."""
+    compiled = compile_text(source, target)
+    used = set().union(*(summarize(f).ops for f in compiled.program.functions.values()))
+    assert op in used, f"the kernel does not use {op} but {sorted(used)}"
+    return compiled(*args)
+
+
+def instruction_dtypes(op: str, target: Target, operand: str = "dst") -> tuple[DataType, ...]:
+    """The dtypes the instruction of a tile operator takes on a target, from the instruction table."""
+    decl = get_decl(op)
+    assert decl is not None and decl.pto is not None
+    spec = INSTRUCTIONS[decl.pto.mnemonic.removeprefix("pto.")]
+    names = element_types(spec, target.module_arch, operand)
+    assert names is not None, f"{spec.mnemonic} states no element types for {operand}"
+    return tuple(d for d in NUMPY if d.mlir in names)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A numeric test of operator ``op``: ``run(dtype, target)`` for each dtype ``dtypes(target)`` gives."""
+
+    op: str
+    name: str
+    run: Callable[[DataType, Target], None]
+    dtypes: Callable[[Target], Iterable[DataType]]
+    refuse: Callable[[DataType, Target], None] | None = None
+    """Compiles and runs for a dtype that must be refused; None where others than ``dtypes`` may be taken."""
+
+    @property
+    def id(self) -> str:
+        return self.op if not self.name else f"{self.op}-{self.name}"
+
+
+def fixed(*dtypes: DataType) -> Callable[[Target], Iterable[DataType]]:
+    return lambda target: dtypes
+
+
+_SHAPES = {
+    "mn": ("[{R}, {C}]", "[m, n]"), "m1": ("[{R}, 1]", "[m, 1]"), "1n": ("[1, {C}]", "[1, n]"),
+    "11": ("[1, 1]", "[1, 1]"), "nm": ("[{C}, {R}]", "[n, m]"), "m2n": ("[{R}, {C2}]", "[m, {C} + n]"),
+}  # fmt: skip
+
+
+def _extents(code: str, m: int, n: int) -> tuple[int, int]:
+    return {"mn": (m, n), "m1": (m, 1), "1n": (1, n), "11": (1, 1), "nm": (n, m), "m2n": (m, COLS + n)}[code]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A vector operator on tiles of shapes ``ins``, in the letters of `_SHAPES`.
+
+    ``expr`` computes the result from tiles ``a``, ``b``, ``c``, the scalar ``s`` and what ``setup`` makes; T in it is
+    the dtype under test, O that of the result. ``reference`` gives the valid part of the result from the valid parts of
+    the inputs (and the scalar).
+    """
+
+    op: str
+    expr: str
+    ins: str
+    reference: Callable[..., Array]
+    out: str = "mn"
+    setup: str = ""
+    out_dtype: DataType | None = None
+    in_dtypes: tuple[DataType | None, ...] = ()
+    ulp: float = 0
+    scalars: Sequence[Any] = ()
+    scalar_type: DataType | None = None
+    regions: Sequence[tuple[int, int]] = REGIONS
+    make: Callable[..., Array] = mixed
+    outside: Callable[[Array, tuple[int, int]], Array] | None = None
+    """What the rest of the output holds afterwards; by default what was there."""
+    seed: int = field(default=0)
+
+    def text(self, dtype: DataType, m: str, n: str, scalar: str) -> str:
+        """The kernel: valid extents and scalar are expressions, the parameters ``m``, ``n`` and ``s`` or numbers."""
+        out_dtype = (self.out_dtype or dtype).name
+        names = dict(R=ROWS, C=COLS, C2=2 * COLS, T=f"pl.{dtype.name}", O=f"pl.{out_dtype}")
+        params, body = [], []
+        for name, code, own in zip("abc", self.ins.split(), self.dtypes_in(dtype)):
+            shape, valid = (text.format(**names) for text in _SHAPES[code])
+            valid = valid.replace("m", m).replace("n", n)
+            params.append(f"x_{name}: pl.Tensor[{shape}, pl.{own.name}]")
+            body.append(f"    {name} = pl.load(x_{name}, [0, 0], {shape}, valid_shape={valid})")
+        params += [f"{x}: pl.Scalar[pl.INDEX]" for x, given in (("m", m), ("n", n)) if x == given]
+        if scalar == "s":
+            params.append(f"s: pl.Scalar[pl.{(self.scalar_type or dtype).name}]")
+        params.append(f"y: pl.Out[pl.Tensor[{_SHAPES[self.out][0].format(**names)}, pl.{out_dtype}]]")
+        body += [f"    {line}" for line in self.setup.format(**names).split("\n") if line]
+        expr = self.expr.format(**names, s=scalar, m=m, n=n)
+        return (f"@pl.function(type=pl.FunctionType.InCore)\ndef k({', '.join(params)}):\n" + "\n".join(body)
+                + f"\n    pl.store({expr}, [0, 0], y)\n")  # fmt: skip
+
+    def dtypes_in(self, dtype: DataType) -> list[DataType]:
+        given = list(self.in_dtypes) or [None] * len(self.ins.split())
+        return [own or dtype for own in given]
+
+    def inputs(self, dtype: DataType) -> list[Array]:
+        rng = np.random.default_rng([zlib.crc32(self.op.encode()), dtype.code(), self.seed])
+        shapes = [_extents(code, ROWS, COLS) if code != "m2n" else (ROWS, 2 * COLS) for code in self.ins.split()]
+        return [self.make(NUMPY[own], shape, rng, i)
+                for i, (shape, own) in enumerate(zip(shapes, self.dtypes_in(dtype)))]  # fmt: skip
+
+    def check(self, source: str, dtype: DataType, target: Target, region: tuple[int, int], given: tuple[bool, Any]):
+        """Run ``source`` on one valid region; ``given`` is whether the scalar is an argument, and its value."""
+        m, n = region
+        arrays = self.inputs(dtype)
+        valid = [x[: e[0], : e[1]] for x, e in zip(arrays, (_extents(c, m, n) for c in self.ins.split()))]
+        out_type = NUMPY[self.out_dtype or dtype]
+        whole = _extents(self.out, ROWS, COLS) if self.out != "m2n" else (ROWS, 2 * COLS)
+        y, rows_cols = fill(out_type, whole), _extents(self.out, m, n)
+        scalar = [given[1]] if self.scalars else []
+        with np.errstate(all="ignore"):
+            want = self.reference(*valid, *scalar)
+        expected = y.copy() if self.outside is None else self.outside(y, rows_cols)
+        expected[: rows_cols[0], : rows_cols[1]] = want
+        extents = [v for v, letter in ((m, "m"), (n, "n")) if f"{letter}: pl.Scalar" in source]
+        run_op(self.op, source, [*arrays, *extents, *(scalar if given[0] else []), y], target)
+        what = f"{self.op} {dtype.name} on {target.name}, {m}x{n} valid, scalar {scalar}"
+        assert_same(y, expected, self.ulp, what)
+
+    def run(self, dtype: DataType, target: Target) -> None:
+        """Every region with extents known at run time, and one with extents and scalar in the kernel's text."""
+        values = self.scalars(dtype) if callable(self.scalars) else self.scalars
+        first = values[0] if len(values) else None
+        for region in self.regions:
+            self.check(self.text(dtype, "m", "n", "s" if len(values) else ""), dtype, target, region, (True, first))
+        for value in values[1:]:
+            self.check(self.text(dtype, "m", "n", "s"), dtype, target, (ROWS, COLS), (True, value))
+        m, n = self.regions[TARGETS.index(target)]
+        literal = repr(first) if len(values) else ""
+        self.check(self.text(dtype, str(m), str(n), literal), dtype, target, (m, n), (False, first))
+
+    def case(self, dtypes: Callable[[Target], Iterable[DataType]] | None = None, name: str = "", of: str = "dst"):
+        """The case of the table. Without ``dtypes``: those of the instruction's operand ``of``, and no others."""
+        chosen = dtypes or (lambda target: instruction_dtypes(self.op, target, of))
+        return Case(self.op, name, self.run, chosen, self.attempt if dtypes is None else None)
+
+    def attempt(self, dtype: DataType, target: Target) -> None:
+        """Compile for ``dtype`` and load the PTO."""
+        values = self.scalars(dtype) if callable(self.scalars) else self.scalars
+        compiled = compile_text(self.text(dtype, str(ROWS), str(COLS), repr(values[0]) if values else ""), target)
+        load(compiled.pto["k"], target.name)
