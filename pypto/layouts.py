@@ -2,8 +2,8 @@
 
 A ``pl.NZ`` tensor ``[R, C]`` or ``[B, R, C]`` lies in memory as an array ``[B, C/c0, R/16, 16, c0]`` in row-major
 order (B is 1 for ``[R, C]``), where c0 is the number of elements in 32 bytes: 32 for one-byte elements, 16 for f16 and
-bf16, 8 for f32 and int32, 4 for int64. So 16 rows of 32 bytes make a fractal of 512 bytes, the fractals of a column block
-follow each other down the rows, and the column blocks follow each other. That is the array a compiled program
+bf16, 8 for f32 and int32, 4 for int64. So 16 rows of 32 bytes make a fractal of 512 bytes, the fractals of a column
+block follow each other down the rows, and the column blocks follow each other. That is the array a compiled program
 takes for such a parameter.
 """
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType
+from ..errors import user_error
 from ..ir.enums import AtomicType
 from ..ir.expr import Call, ConstInt, Expr, MakeTuple, Var, index_const
 from ..ir.naming import written_name
 from ..ir.types import ArrayType, TensorType, TileType
+from ..ops.regions import read_region
 from ..ops.registry import Bound, OpDecl, rebind
 from .context import Op, Value
 from .forms_cross import CROSS_FORMS
@@ -38,11 +40,22 @@ def load(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: 
     assert decl.pto is not None
     if result is None:
         return None
-    tensor, sizes = bound["tensor"], bound.dims("valid_shape") or bound.dims("shapes")
-    source = window(kernel, tensor, bound.dims("offsets"), sizes, tensor.name_hint)
+    tensor = bound["tensor"]
+    source = window(kernel, tensor, bound.dims("offsets"), _extents_read(bound), tensor.name_hint)
     out = kernel.handle(result)
     instruction(kernel, decl.pto.mnemonic, [source], out)
     return out
+
+
+def _extents_read(bound: Bound) -> Sequence[Expr]:
+    """What a load reads: the extents asked for, less what a clamped or partly valid tensor does not have."""
+    tensor, shapes = bound.type("tensor"), bound.dims("shapes")
+    asked = bound.dims("valid_shape") or shapes
+    if not bound["clamp"] and tensor.valid_shape is tensor.shape:
+        return asked
+    return read_region(
+        bound, tensor.shape, tensor.valid_shape, bound.dims("offsets"), shapes, asked, clamp=bound["clamp"]
+    )
 
 
 def store(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -59,6 +72,26 @@ def store(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result:
         return None
     kernel.pointers[result] = kernel.pointers[tensor]
     return kernel.handle(tensor)
+
+
+def move(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """A copy. No instruction copies a tile onto itself."""
+    source, wanted = bound["src"].type, call.type if result is None else result.type
+    if kernel.options.addresses and source.memory_space is wanted.memory_space:
+        at = [t.memref.byte_offset.value if _placed(t) else None for t in (source, wanted)]
+        if at[0] is not None and at[0] == at[1]:
+            raise user_error(
+                ValueError,
+                "tile.move requires distinct source and destination addresses, and both are at "
+                f"{at[0]} in {source.memory_space.name}",
+                call.span,
+                "drop the move, or let the compiler place one of the tiles",
+            )
+    return dps(kernel, decl, bound, call, result)
+
+
+def _placed(tile: TileType) -> bool:
+    return tile.memref is not None and isinstance(tile.memref.byte_offset, ConstInt)
 
 
 def create(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -93,8 +126,22 @@ def reshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resul
 
 
 def set_validshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    """The same buffer with another valid region: a handle of its own at the same address."""
-    return kernel.handle(result) if result is not None else None
+    """The same bytes with another valid region, by a handle of its own: the tile's stays as it is."""
+    source = bound["tile"]
+    if isinstance(source, Var) and source in kernel.slices:
+        raise user_error(
+            ValueError,
+            "tile.set_validshape cannot narrow a tile view: the valid region of slice "
+            f"{written_name(source.name_hint)!r} is part of it",
+            call.span,
+            "give the slice a valid_shape=, or set the valid shape of the tile before slicing it",
+        )
+    if result is None:
+        return None
+    made = kernel.open_buffer(result)
+    extents = [kernel.scalars.index(bound[n]) for n in ("valid_rows", "valid_cols")]
+    kernel.add(Op("set_validshape", source=made, extents=extents))
+    return made
 
 
 def col_sum(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -233,8 +280,9 @@ def tensor_view(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, r
 _FORMS: dict[str, Callable[[KernelBuilder, OpDecl, Bound, Call, Var | None], Any]] = {
     "dps": dps, "load": load, "store": store, "create": create, "slice": slice_tile, "reshape": reshape,
     "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "tile_read": read,
-    "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": dps, "cast": dps,
+    "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": move, "cast": dps,
     "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "tensor_view": tensor_view,
     "matmul_acc": matmul_acc,
-    "array_create": array_create, "array_get": array_get, "array_set": array_set, **GATHER_FORMS, **SYNC_FORMS, **CROSS_FORMS, **NUMERIC_FORMS,
+    "array_create": array_create, "array_get": array_get, "array_set": array_set,
+    **GATHER_FORMS, **SYNC_FORMS, **CROSS_FORMS, **NUMERIC_FORMS,
 }  # fmt: skip

@@ -68,7 +68,8 @@ def tpush(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result:
     """A tile to the other core."""
     assert decl.pto is not None
     attrs = [*_pipe_id(call, bound), ("split", bound["split"])]
-    kernel.add(Op("apply", result=None, mnemonic=decl.pto.mnemonic, operands=[kernel.value(bound["tile"])], attrs=attrs))
+    tile = kernel.value(bound["tile"])
+    kernel.add(Op("apply", result=None, mnemonic=decl.pto.mnemonic, operands=[tile], attrs=attrs))
 
 
 def tpop(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:

@@ -25,7 +25,8 @@ def masked(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result
     assert decl.pto is not None
     out = destination(kernel, decl, bound, result)
     source, pattern = kernel.value(bound[decl.pto.operands[0]]), MaskPattern(bound["mask_pattern"]).name
-    kernel.add(Op("dps_masked", mnemonic=decl.pto.mnemonic, source=source, pattern=pattern, outs=[out]))
+    attrs = [("maskPattern", f"#pto.mask_pattern<{pattern}>"), ("axis", '"row"')]
+    kernel.add(Op("dps_masked", mnemonic=decl.pto.mnemonic, ins=[source], outs=[out], attrs=attrs))
     return out
 
 
@@ -38,7 +39,8 @@ def whole(kernel: KernelBuilder, tensor: Var, name: str = "") -> Value:
 
 def memory_operand(kernel: KernelBuilder, value: Expr) -> Value:
     """A tile, or the window over all of a tensor."""
-    return whole(kernel, value) if isinstance(value, Var) and isinstance(value.type, TensorType) else kernel.value(value)
+    is_tensor = isinstance(value, Var) and isinstance(value.type, TensorType)
+    return whole(kernel, value) if is_tensor else kernel.value(value)
 
 
 def mgather(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -83,8 +85,9 @@ def merge_lists(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, r
     out = kernel.handle(result)
     executed = kernel.fresh("executed", "vector<4xi16>")
     kernel.add(Op("zero_vector", result=executed))
-    exhausted = "true" if bound["exhausted"] else "false"
-    kernel.add(Op("merge_lists", ins=ins, outs=[out, executed], exhausted=exhausted, scratch=bound["tmp"] is not None))
+    attrs = [("exhausted", "true" if bound["exhausted"] else "false")]
+    scratch = bound["tmp"] is not None
+    kernel.add(Op("merge_lists", mnemonic="pto.tmrgsort", ins=ins, outs=[out, executed], attrs=attrs, scratch=scratch))
     return out
 
 

@@ -59,8 +59,8 @@ def flag(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: 
 def event(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
     """Set or await an event between cores."""
     assert decl.pto is not None
-    number, mode = bound["event_id"], bound.values.get("ffts_mode")
-    text = str(number.value) if isinstance(number, ConstInt) else kernel.scalars.index(number).name
+    given, mode = bound["dynamic_event"], bound.values.get("ffts_mode")
+    text = str(bound["event_id"]) if given is None else kernel.scalars.index(given).name
     attrs = [("ffts_mode", f"{mode} : i32")] if mode is not None else []
     kernel.add(Op("cross_event", mnemonic=decl.pto.mnemonic, pipe=bound["pipe"].name, event=text, attrs=attrs))
 

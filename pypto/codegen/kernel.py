@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from ..backend.target import Target
 from ..dtypes import DataType
-from ..errors import InternalError
-from ..ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, TupleGetItemExpr, Var
+from ..errors import InternalError, user_error
+from ..ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, MemRef, TupleGetItemExpr, Var
+from ..ir.naming import written_name
 from ..ir.node import IRNode
 from ..ir.program import Function
 from ..ir.span import Span
@@ -61,6 +62,8 @@ class KernelBuilder:
         self.slices: dict[Var, Call] = {}
         self.splits: dict[Var, int] = {}
         self._tiles: dict[Any, Value] = {}
+        self._placed: dict[Expr, Value] = {}
+        """Without addresses, the handle that stands for each allocation."""
         self._loc: Location | None = None
         self._call: Call | None = None
 
@@ -181,11 +184,7 @@ class KernelBuilder:
 
     def tile_buffer(self, var: Var) -> Value:
         """The buffer at a tile's address: one handle for each distinct address, type and valid region."""
-        type = var.type
-        assert isinstance(type, TileType)
-        memref = type.memref
-        if memref is None:
-            raise self.unsupported(var, f"tile {var.name_hint!r} without an allocation")
+        type, memref = self._allocated(var)
         text = tile_text(type, self.target)
         dynamic = [d for d in type.valid_shape if not isinstance(d, ConstInt)]
         address = memref.byte_offset
@@ -195,25 +194,62 @@ class KernelBuilder:
         known = self._tiles.get(key) if movable else None
         if known is not None:
             return known
+        if base is not None and base in self._placed:
+            return self._retyped(var, text, self._placed[base], bool(dynamic))
+        made = self._alloc(var, type, text, type.valid_shape, movable)
+        if movable:
+            self._tiles[key] = made
+        if base is not None:
+            self._placed[base] = made
+        return made
+
+    def open_buffer(self, var: Var) -> Value:
+        """A handle of a tile's own whose valid region can be set, at first everything."""
+        type, memref = self._allocated(var)
+        if not self.options.addresses:
+            raise self._needs_addresses(var)
+        text = tile_text(type, self.target, open_valid=True)
+        return self._alloc(var, type, text, type.shape, isinstance(memref.byte_offset, ConstInt))
+
+    def _allocated(self, var: Var) -> tuple[TileType, MemRef]:
+        type = var.type
+        assert isinstance(type, TileType)
+        if type.memref is None:
+            raise self.unsupported(var, f"tile {var.name_hint!r} without an allocation")
+        return type, type.memref
+
+    def _retyped(self, var: Var, text: str, first: Value, dynamic: bool) -> Value:
+        """Another type of a buffer PTOAS will place: a view of the handle that stands for it."""
+        if dynamic:
+            raise self._needs_addresses(var)
+        made = self.fresh(var.name_hint, text)
+        self.add(Op("treshape", result=made, source=first))
+        return made
+
+    def _needs_addresses(self, var: Var) -> Exception:
+        return user_error(
+            ValueError,
+            f"the valid region of {written_name(var.name_hint)!r} is known only when the kernel runs, and PTOAS cannot "
+            "place a buffer that is seen with several",
+            var.span,
+            "let pypto plan memory: memory_planner=passes.MemoryPlanner.PYPTO",
+        )
+
+    def _alloc(self, var: Var, type: TileType, text: str, extents: Sequence[Expr], movable: bool) -> Value:
+        """An ``alloc_tile``, at the head of the function when ``movable``."""
+        assert type.memref is not None
         outer = self.block
         if movable:
             self.block = self.context.prologue
-        made = self._alloc(var, type, text)
-        self.block = outer
-        if movable:
-            self._tiles[key] = made
-        return made
-
-    def _alloc(self, var: Var, type: TileType, text: str) -> Value:
-        assert type.memref is not None
         address = self._address(type.memref.byte_offset) if self.options.addresses else None
-        rows, cols = type.valid_shape
+        open_rows, open_cols = "v_row=?" in text, "v_col=?" in text
         result = self.fresh(var.name_hint, text)
         self.add(Op(
             "alloc_tile", result=result, addr=address,
-            valid_row=None if isinstance(rows, ConstInt) else self.scalars.index(rows),
-            valid_col=None if isinstance(cols, ConstInt) else self.scalars.index(cols),
+            valid_row=self.scalars.index(extents[0]) if open_rows else None,
+            valid_col=self.scalars.index(extents[1]) if open_cols else None,
         ))  # fmt: skip
+        self.block = outer
         return result
 
     def _address(self, offset: Expr) -> Value:

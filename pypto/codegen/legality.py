@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backend.target import Target
-from ..dtypes import DataType
 from ..errors import InternalError, user_error
 from ..ir.expr import Call
+from ..ir.types import TileType
 from ..ops.registry import rebind
 from .context import FunctionContext, Op, Value
+
+if TYPE_CHECKING:
+    from ..pto.checks import ElementTypeError
+    from ..pto.errors import PtoError
 
 
 def check_legal(kernel: FunctionContext, target: Target) -> None:
@@ -28,7 +32,7 @@ def check_legal(kernel: FunctionContext, target: Target) -> None:
         try:
             checker.check(op)
         except PtoError as error:
-            raise _refusal(op, error.message, target) from None
+            raise _refusal(op, error, target) from None
 
 
 def _walk(ops: Sequence[Op]) -> Iterator[Op]:
@@ -155,7 +159,9 @@ def _constant(value: Value) -> int | None:
 
 @cache
 def _dtype_names() -> tuple[re.Pattern[str], dict[str, str]]:
-    names = {d.mlir: d.name for d in DataType if d.mlir is not None and d is not DataType.INDEX}
+    from ..pto.elements import DATA_TYPES
+
+    names = {name: dtype.name for name, dtype in DATA_TYPES.items() if name != "index"}
     words = "|".join(re.escape(n) for n in sorted(names, key=len, reverse=True))
     return re.compile(rf"(?<![\w.!])(?:{words})(?!\w)"), names
 
@@ -163,7 +169,7 @@ def _dtype_names() -> tuple[re.Pattern[str], dict[str, str]]:
 def _in_user_words(op: Op, reason: str, target: Target) -> str:
     """A rule's reason with the operator's name and arguments for the instruction's, and `pl` dtypes for PTO's."""
     call: Call | None = op.call
-    text = re.sub(r"^'pto\.[\w.]+'(?: op)?:? ?", "", reason)
+    text = re.sub(r"^'pto\.[\w.]+'(?: op)?:? ?| \(!pto\.tile_buf<[^>]*>\)$", "", reason)
     pattern, names = _dtype_names()
     text = pattern.sub(lambda m: names[m.group()], text)
     text = re.sub(rf"\b{target.module_arch}\b", target.name, text)
@@ -179,18 +185,40 @@ def _argument_names(op: Op, call: Call) -> dict[str, str]:
     if decl.pto is not None:
         bound = rebind(call)
         given = [n for n in decl.pto.operands if bound[n] is not None]
-        words |= dict(zip(roles, given)) if len(given) == len(op.ins) else {}
+        words |= dict(zip(roles, given)) if len(given) == len(op.__dict__.get("ins", ())) else {}
         if decl.pto.out != "result":
             words["dst"] = decl.pto.out
     return words
 
 
-def _refusal(op: Op, reason: str, target: Target) -> Exception:
+def _refusal(op: Op, error: PtoError, target: Target) -> Exception:
+    from ..pto.checks import ElementTypeError
+
     call: Call | None = op.call
-    text = _in_user_words(op, reason, target)
+    if isinstance(error, ElementTypeError) and call is not None:
+        text = _about_element_type(op, call, error)
+        return user_error(ValueError, f"{text} on {target.name}", call.span, hint=_hint(op, call, target))
+    text = _in_user_words(op, error.message, target)
     if call is None:
-        return user_error(ValueError, f"{text} on {target.name}")
-    return user_error(ValueError, f"{call.op.name} on {target.name}: {text}", call.span, hint=_hint(op, call, target))
+        return user_error(ValueError, f"{text}, on {target.name}", hint=error.hint)
+    hint = error.hint or _hint(op, call, target)
+    return user_error(ValueError, f"{call.op.name} on {target.name}: {text}", call.span, hint=hint)
+
+
+def _about_element_type(op: Op, call: Call, error: ElementTypeError) -> str:
+    """What the operator takes in place of the element type it was given; the result's is that of its first tile."""
+    _, names = _dtype_names()
+    takes = _one_of([names[n] for n in sorted(error.allowed, key=list(names).index)])
+    found = names[error.found]
+    argument = _argument_names(op, call).get(error.operand, error.operand)
+    first = next((a.type for a in call.args if isinstance(a.type, TileType)), None)
+    if argument == "result" and first is not None and first.dtype.name == found:
+        return f"{call.op.name} takes tiles of {takes}, not {found},"
+    return f"{call.op.name} takes {takes} for {argument!r}, not {found},"
+
+
+def _one_of(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _hint(op: Op, call: Call, target: Target) -> str | None:
@@ -204,10 +232,12 @@ def _hint(op: Op, call: Call, target: Target) -> str | None:
     if not exists_on(spec, target.module_arch):
         return "compile for the other target, or write it with operators this one has"
     for arg in call.args:
-        dtype = getattr(arg.type, "dtype", None)
+        if not isinstance(arg.type, TileType):
+            continue
+        dtype = arg.type.dtype
         for operand in ("dst", "src", "src0"):
             allowed = element_types(spec, target.module_arch, operand)
-            if allowed is None or dtype is None or dtype.mlir in allowed:
+            if allowed is None or dtype.mlir in allowed:
                 continue
             wider = [d for d in target.casts.get(dtype, ()) if d.mlir in allowed]
             if wider:

@@ -7,6 +7,8 @@ where they are defined, on first use.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import Any
 
 from ..dtypes import DataType
@@ -149,7 +151,7 @@ _ELSEWHERE = {
     **dict.fromkeys(
         ("input", "output", "inout", "output_existing", "no_dep", "scalar_dir", "make_call"), ".directions"
     ),
-    "compile": "..runtime.compiler",
+    "compile": "..runtime.ir_compile",
     "PassManager": ".pass_manager",
     "OptimizationStrategy": ".pass_manager",
     "PassDumpLevel": ".pass_manager",
@@ -161,10 +163,12 @@ _SCALAR_FUNCTIONS = frozenset(
      "or_", "xor", "bit_and", "bit_or", "bit_xor", "bit_shift_left", "bit_shift_right", "neg", "abs_", "not_", "bit_not")
 )  # fmt: skip
 _MODULES = frozenset({"op", "printer", "structural", "tensor_view_semantics", "pass_manager", "instruments", "builder",
-                      "directions"})  # fmt: skip
+                      "compiled_program", "directions", "utils"})  # fmt: skip
 
 
 null = PadValue.null
+DYNAMIC_DIM = -1
+"""A dimension only known at run time, where an integer has to say so."""
 
 
 def __getattr__(name: str) -> Any:
@@ -178,3 +182,15 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(module, __name__), name)
+
+
+class _Package(ModuleType):
+    """``ir.compile`` is a function, and the import path of more: importing the module must not hide the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "compile" and isinstance(value, ModuleType):
+            value = value.compile
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
+from typing import Final
 
 
 class MemorySpace(Enum):
@@ -218,3 +219,7 @@ class ReduceOp(IntEnum):
     Max = 1
     Min = 2
     Prod = 3
+
+
+DISTRIBUTED: Final = frozenset({NotifyOp, WaitCmp, ReduceOp})
+"""Enumerations that belong to the distributed part of the language."""

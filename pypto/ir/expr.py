@@ -487,6 +487,8 @@ class Call(_Invocation):
 
     def __new__(cls, op: Op, args: Iterable[Expr], *rest: Any, **named: Any) -> Call:
         _check_op(op)
+        if op.decl is None and type(op) is Op:
+            op = KNOWN_OPS.get(op.name, op)
         parts = _call_parts(rest, named)
         arg_list = node_list(args)
         if parts["attrs"]:

@@ -98,6 +98,8 @@ def compile(kernel: Any, **options: Any) -> Any:
 
 def __getattr__(name: str) -> Any:
     """Operators: whatever `pypto.ops` exports under ``pl``."""
+    if name == "__all__":
+        return [n for n in __dir__() if not n.startswith("_")]
     found = _functions.exported.get(name)
     if found is None:
         raise AttributeError(f"pl has no '{name}'")

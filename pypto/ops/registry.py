@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ..dtypes import DataType
-from ..ir.enums import MemorySpace
+from ..ir.enums import DISTRIBUTED, MemorySpace
 from ..ir.expr import KNOWN_OPS, Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Op, index_const
 from ..ir.node import EMPTY, NodeList
 from ..ir.scalar import scalar_const
@@ -168,7 +168,9 @@ def python_name(name: str) -> str:
 def _show(value: Any) -> str:
     if isinstance(value, DataType):
         return f"pl.{value.name}"
-    return f"pl.{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
+    if not isinstance(value, Enum):
+        return repr(value)
+    return f"{'pld' if type(value) in DISTRIBUTED else 'pl'}.{type(value).__name__}.{value.name}"
 
 
 _REGISTRY: dict[str, OpDecl] = {}

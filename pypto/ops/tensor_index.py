@@ -79,7 +79,7 @@ def _gather_mask(b: Bound) -> Type:
 
 declare(
     "tensor.gather_mask",
-    "in input: tensor, attr mask_pattern: int!, attr output_dtype: DataType? = None",
+    "in input: tensor, attr mask_pattern: MaskPattern!, attr output_dtype: DataType? = None",
     _gather_mask,
     "The columns `MaskPattern` marks, side by side; ``output_dtype`` of the same width reinterprets them.",
     tile_form="tile.gather_mask",
@@ -171,7 +171,7 @@ def _scatter_mask(b: Bound) -> Type:
 
 declare(
     "tensor.scatter_mask",
-    "in input: tensor, in dst: tensor, attr mask_pattern: int!",
+    "in input: tensor, in dst: tensor, attr mask_pattern: MaskPattern!",
     _scatter_mask,
     "A copy of ``dst`` with the columns of ``input`` written where `MaskPattern` marks.",
     tile_form="tile.scatter_mask",

@@ -15,6 +15,7 @@ from .registry import ArgEffect, Bound, Pto, WriteChannel, attr_kind, declare, n
 from .rules import (
     all_same,
     at_most,
+    check_fill,
     check_same_dtype,
     dim_text,
     dims_text,
@@ -314,6 +315,8 @@ def _view_rule(b: Bound) -> Type:
         raise b.fail(_NO_NZ_VIEW)
     view = source.tensor_view or TensorView()
     shape = b.dims("shape")
+    if not shape and b["layout"] is None:
+        raise b.fail("requires another shape or layout, and a target shape must have rank >= 1")
     if not shape:
         return _relaid(b, source, view, layout)
     return _reshaped_view(b, source, view, shape, layout)

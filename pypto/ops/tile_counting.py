@@ -10,7 +10,19 @@ from ..ir.enums import MemorySpace
 from ..ir.expr import Expr, index_const
 from ..ir.types import Type
 from .registry import Bound, Core, OpError, Pto, declare
-from .rules import all_same, check_dtype, check_rank, check_same_dtype, plus, same, shaped, tile_type, valid_of, value
+from .rules import (
+    all_same,
+    check_dtype,
+    check_rank,
+    check_same_dtype,
+    dims_text,
+    plus,
+    same,
+    shaped,
+    tile_type,
+    valid_of,
+    value,
+)
 from .tile_elementwise import check_same_shape, vec
 
 _D = DataType
@@ -33,8 +45,8 @@ def _histogram(b: Bound) -> Type:
     above = 3 - byte
     if width == 4 and above and not (value(have[0]) == above and same(have[1], columns)):
         raise b.fail(
-            f"of byte {byte} of UINT32 requires index with {above} valid rows, the bytes above from the highest, and the "
-            f"columns of the tile, got {shaped(b.type('index'))}"
+            f"of byte {byte} of UINT32 requires index with {above} valid rows, the bytes above from the highest, and "
+            f"the columns of the tile, got {shaped(b.type('index'))}"
         )
     bins = index_const(256)
     return tile_type([b.type("tile").shape[0], bins], _D.UINT32, [rows, bins], _M.Vec)
@@ -45,9 +57,9 @@ declare(
     "in tile: tile, in index: tile, attr byte: int = 1",
     _histogram,
     "Row by row, how often each value of byte ``byte`` (0 lowest) occurs, in 256 UINT32 columns (Ascend950).\n\n"
-    "Only elements whose bytes above are those of ``index`` count: none for the highest byte. For UINT16 tiles ``index`` "
-    "is a UINT8 column ``[M, 1]``; for UINT32 it has a row for each byte above, the highest first, the same for every "
-    "row.",
+    "Only elements whose bytes above are those of ``index`` count: none for the highest byte. For UINT16 tiles "
+    "``index`` is a UINT8 column ``[M, 1]``; for UINT32 it has a row for each byte above, the highest first, "
+    "the same for every row.",
     spaces=vec("tile", "index"),
     result_space=_M.Vec,
     pto=Pto("pto.thistogram", ("tile", "index"), attrs={"byte": "byte"}),
@@ -113,8 +125,6 @@ def _part_arg(b: Bound) -> Type:
 
 
 def _index_region(b: Bound, region: Sequence[Expr]) -> OpError:
-    from .rules import dims_text
-
     return b.fail(
         f"requires index valid where the result is, {dims_text(region)}, got {shaped(b.type('index'))}",
         "create it with that valid_shape",

@@ -52,6 +52,13 @@ class MaskPattern(IntEnum):
 
 
 
+@attr_kind("MaskPattern")
+def _pattern_code(v: Any) -> int:
+    if isinstance(v, int) and not isinstance(v, bool):
+        return int(v)
+    raise ValueError(f"mask_pattern must be a pl.tile.MaskPattern, got {v!r}")
+
+
 def mask_pattern(b: Bound) -> MaskPattern:
     pattern = b["mask_pattern"]
     if not 1 <= pattern <= 7:
@@ -121,7 +128,7 @@ def _gather_mask(b: Bound) -> Type:
 
 declare(
     "tile.gather_mask",
-    "in src: tile, attr mask_pattern: int!, attr output_dtype: DataType? = None",
+    "in src: tile, attr mask_pattern: MaskPattern!, attr output_dtype: DataType? = None",
     _gather_mask,
     "The columns `MaskPattern` marks, side by side; ``output_dtype`` of the same width reinterprets them.",
     spaces=vec("src"),

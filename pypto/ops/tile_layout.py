@@ -13,6 +13,7 @@ from .regions import read_region, reshape_region
 from .registry import Bound, Core, Pto, declare
 from .rules import (
     Layout,
+    check_fill,
     check_same_dtype,
     dim_text,
     dims_text,
@@ -322,6 +323,7 @@ declare(
 def _fillpad(b: Bound) -> Type:
     t = b.type("tile")
     valid_of(b, "tile")
+    check_fill(b)
     return tile_type(t.shape, t.dtype, t.shape, _M.Vec, own_flat_layout(t), b["pad_value"])
 
 
@@ -370,6 +372,7 @@ def _fillpad_expand(b: Bound) -> Type:
     t, shape = b.type("tile"), b.dims("shape")
     static_shape(b, "shape")
     check_expansion(b, "tile")
+    check_fill(b)
     return tile_type(shape, t.dtype, shape, _M.Vec, own_flat_layout(t), b["pad_value"])
 
 

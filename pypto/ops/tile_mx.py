@@ -114,7 +114,7 @@ for _kind in ("matmul", "gemv"):
         _product,
         "(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. "
         + ("M is a multiple of 16, " if _kind == "matmul" else "lhs has one row; ")
-        + "K is one of 64, N of 32.",
+        + "K is a multiple of 64, N of 32.",
         spaces=_SPACES,
         pto=Pto(f"pto.t{_kind}.mx", _NAMES),
         **_CUBE,

@@ -82,7 +82,7 @@ def _scatter_mask(b: Bound) -> Type:
 
 declare(
     "tile.scatter_mask",
-    "inout dst: tile, in src: tile, attr mask_pattern: int!",
+    "inout dst: tile, in src: tile, attr mask_pattern: MaskPattern!",
     _scatter_mask,
     "Write the columns of ``src`` into those of ``dst`` that `MaskPattern` marks.",
     spaces=vec("dst", "src"),

@@ -2,8 +2,8 @@
 
 No step of a chain may lose values the cast would keep: the range of every type on the way holds whatever is in the
 range of both ends. Of the shortest chains the one with the fewest types that round or narrow on the way is taken; of
-those, the one that first goes to a float of the same width. Without a target (in the pass context or as the backend) nothing is
-known of instructions, and nothing changes.
+those, the one that first goes to a float of the same width. Without a target (in the pass context or as the backend)
+nothing is known of instructions, and nothing changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..dtypes import DataType
 from ..errors import user_error
 from ..ir.expr import Call, Expr, Var
 from ..ir.naming import written_name
-from ..ir.program import Function, Program
+from ..ir.program import Program
 from ..ir.stmt import AssignStmt, EvalStmt, Stmt
 from .base import Pass
 from .context import PassContext

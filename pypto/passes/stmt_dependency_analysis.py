@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import Diagnostic, VerificationError
-from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, MemRef, Submit, TupleGetItemExpr, Var
 from ..ir.node import IRNode
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, SeqStmts, Stmt, WhileStmt
@@ -87,7 +87,14 @@ class Sharing(Visitor):
             if x is not y:
                 self._parent[x] = y
 
+    def define(self, var: Any) -> None:
+        super().define(var)
+        memref = declared(var)
+        if memref is not None:
+            self._join(var, memref.base)
+
     def visit_assign_stmt(self, op: AssignStmt) -> None:
+        self.define(op.var)
         value = op.value
         if isinstance(value, TupleGetItemExpr):
             value = value.tuple
@@ -96,6 +103,8 @@ class Sharing(Visitor):
                 self._join(op.var, source)
 
     def visit_for_stmt(self, op: ForStmt | WhileStmt) -> None:
+        for var in (*op.iter_args, *op.return_vars):
+            self.define(var)
         self.visit(op.body)
         for arg, value, result in zip(op.iter_args, yielded(op.body), op.return_vars):
             for other in (arg.init_value, value, result):
@@ -108,6 +117,11 @@ class Sharing(Visitor):
         for body in (op.then_body, op.else_body):
             for value, result in zip(yielded(body), op.return_vars):
                 self._join(result, value)
+
+
+def declared(var: Var) -> MemRef | None:
+    """The allocation the author gave a variable: others may be in it too."""
+    return var.type.memref if isinstance(var.type, ShapedType) else None
 
 
 def _may_return(call: Call | Submit) -> Iterable[Expr]:
@@ -138,6 +152,8 @@ class _Footprint(Visitor):
     def define(self, var: Any) -> None:
         super().define(var)
         self.defines.add(var)
+        if declared(var) is not None:
+            self.writes.add(self._sharing.find(var))
 
     def visit_call(self, op: Call | Submit) -> None:
         self.generic(op)
@@ -145,9 +161,8 @@ class _Footprint(Visitor):
         known = isinstance(op, Call) and decl is not None
         wrote = False
         for i, arg in enumerate(op.args):
-            if isinstance(arg, Var) and isinstance(arg.type, ShapedType):
-                effect = arg_effect(op, i) if known else ArgEffect.ReadWrite  # pyright: ignore[reportArgumentType]
-                buffer = self._sharing.find(arg)
+            effect = arg_effect(op, i) if known else ArgEffect.ReadWrite  # pyright: ignore[reportArgumentType]
+            for buffer in self._buffers(arg):
                 if effect is not ArgEffect.Read:
                     self.writes.add(buffer)
                     wrote = True
@@ -157,6 +172,11 @@ class _Footprint(Visitor):
         self.in_order |= isinstance(op.op, GlobalVar) or (decl is not None and not decl.pure and not wrote)
 
     visit_submit = visit_call
+
+    def _buffers(self, arg: Expr) -> Iterable[Var]:
+        if isinstance(arg, MakeTuple):
+            return [b for element in arg.elements for b in self._buffers(element)]
+        return [self._sharing.find(arg)] if isinstance(arg, Var) and isinstance(arg.type, ShapedType) else []
 
 
 def _dependencies(stmts: list[Stmt], sharing: Sharing) -> list[set[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .errors import PtoError
 from .shapes import Tile, View
@@ -30,6 +30,17 @@ def same_dtype(first: str, *others: str) -> Check:
     return check
 
 
+class ElementTypeError(PtoError):
+    """An operand's element type is none of those an architecture takes; the three attributes say which."""
+
+    def __init__(self, site: Site, operand: str, found: str, allowed: Sequence[str]) -> None:
+        self.operand, self.found, self.allowed = operand, found, allowed
+        super().__init__(
+            f"'pto.{site.spec.mnemonic}': element type {found} of '{operand}' is not supported on {site.arch}; "
+            f"use {', '.join(allowed)}"
+        )
+
+
 class ElementTypes:
     """Element types allowed for an operand, by architecture."""
 
@@ -41,11 +52,7 @@ class ElementTypes:
     def __call__(self, site: Site) -> None:
         name, allowed = self.name, self.allowed[site.arch]
         if site.has(name) and _dtype(site, name) not in allowed:
-            _fail(
-                site,
-                f"element type {_dtype(site, name)} of '{name}' is not supported on {site.arch}; "
-                f"use {', '.join(sorted(allowed))}",
-            )
+            raise ElementTypeError(site, name, _dtype(site, name), sorted(allowed))
 
 
 def dtypes(name: str, a2a3: str, a5: str | None = None) -> ElementTypes:

@@ -10,7 +10,9 @@ from pypto.dtypes import DataType
 
 _BY_NAME = {"f64": np.dtype(np.float64)}
 _ALIASES = {"si4": "i4", "si8": "i8", "si16": "i16", "si32": "i32", "si64": "i64", "f8E8M0": "!pto.f8E8M0"}
-_NAMES = {dtype.mlir: dtype for dtype in DataType if dtype not in (DataType.HF4, DataType.TASK_ID)}
+DATA_TYPES = {dtype.mlir: dtype for dtype in DataType if dtype not in (DataType.HF4, DataType.TASK_ID)}
+"""Element types by the names PTO text gives them."""
+
 
 
 def is_element(name: str) -> bool:
@@ -42,4 +44,4 @@ def item_bytes(name: str) -> int:
 
 def data_type(name: str) -> DataType | None:
     """The `DataType` PTO text calls ``name``, or None."""
-    return _NAMES.get(_ALIASES.get(name, name))
+    return DATA_TYPES.get(_ALIASES.get(name, name))

@@ -120,15 +120,23 @@ def convert(values: Array, dtype: np.dtype, mode: str = "CAST_RINT", saturate: b
     if is_floating(source):
         return to_integer(values, dtype, mode, saturate)
     if is_floating(dtype):
-        exact = values.astype(np.float64)
-        if source.itemsize == 8 and dtype == _F32 and mode in ("RINT", "CAST_RINT", "NONE"):
-            return values.astype(np.float32)
+        exact = _sticky(values) if source.itemsize == 8 else values.astype(np.float64)
         out = narrow(exact, dtype, mode)
         return _finite(out, exact, dtype) if saturate else out
     if saturate and dtype.itemsize <= source.itemsize:
         info = np.iinfo(dtype)
         values = np.clip(values, max(info.min, np.iinfo(source).min), min(info.max, np.iinfo(source).max))
     return values.astype(dtype)
+
+
+def _sticky(values: Array) -> Array:
+    """64-bit integers in f64, the last bit set where bits were lost: enough to round them to f32 in any mode."""
+    high = (values >> 32).astype(np.float64) * 2.0**32
+    low = (values & 0xFFFFFFFF).astype(np.float64)
+    total = high + low
+    lost = low - (total - high)
+    even = total.view(np.int64) % 2 == 0
+    return np.where((lost != 0) & even, np.nextafter(total, np.where(lost > 0, np.inf, -np.inf)), total)
 
 
 def _finite(rounded: Array, source: Array, dtype: np.dtype) -> Array:

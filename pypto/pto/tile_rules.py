@@ -36,7 +36,10 @@ def check_tile(tile: Tile, target: Target) -> None:
         line = tile.cols if tile.blayout == "row_major" else tile.rows
         if line * tile.item % 32:
             unit = "row" if tile.blayout == "row_major" else "column"
-            raise PtoError(f"a {unit} of {line} {tile.dtype} is not a multiple of 32 bytes ({tile})")
+            raise PtoError(
+                f"a {unit} of {line} {tile.dtype} is not a multiple of 32 bytes ({tile})",
+                hint="make the tile larger and narrow what is valid with valid_shape",
+            )
 
 
 def check_address(tile: Tile, address: int, target: Target) -> None:

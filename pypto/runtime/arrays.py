@@ -103,6 +103,20 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
     return ArrayArg(value, array)
 
 
+def new_array(param: Var, dims: Mapping[Var, int]) -> np.ndarray:
+    """An array of zeros for tensor parameter ``param``. ValueError when ``dims`` does not give its shape."""
+    type = param.type
+    assert isinstance(type, TensorType)
+    shape = [evaluate_dim(d, dims) for d in type.shape]
+    if None in shape:
+        wanted = ", ".join(str(_shown(d, dims)) for d in type.shape)
+        name = written_name(param.name_hint)
+        raise user_error(
+            ValueError, f"the shape [{wanted}] of {name!r} does not follow from the arguments: give the array", param.span
+        )
+    return np.zeros(shape, type.dtype.numpy)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
 def _is_nz(type: TensorType) -> bool:
     return type.layout is TensorLayout.NZ
 

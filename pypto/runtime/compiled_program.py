@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..backend.target import Target
+from ..dtypes import DataType
 from ..errors import InternalError, user_error
 from ..ir.enums import ParamDirection
-from ..ir.expr import Var
+from ..ir.expr import ConstInt, Var
 from ..ir.naming import written_name
 from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ir.types import ScalarType, TensorType
@@ -26,12 +28,36 @@ _LANE_OPS = ("tile.get_block_idx", "tile.get_block_num", "tile.get_subblock_idx"
 
 @dataclass
 class Artifacts:
-    """What compilation made: PTO text by kernel, programs after each pass, times in seconds by stage, hints."""
+    """What compilation made: PTO text by kernel, programs after each pass, times in seconds by stage, hints.
+
+    ``explicit_dumps`` has the programs written with layouts that are implied spelled out.
+    """
 
     pto: dict[str, str]
     passes: list[tuple[str, Program]] = field(default_factory=list)
+    explicit_dumps: bool = False
     times: dict[str, float] = field(default_factory=dict)
     hints: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ParamInfo:
+    """A parameter of the entry function. ``shape`` holds None for a dimension only a call knows; scalars have none."""
+
+    name: str
+    direction: ParamDirection
+    dtype: DataType
+    shape: list[int | None] | None
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.shape is not None
+
+    @classmethod
+    def of(cls, param: Var, direction: ParamDirection) -> ParamInfo:
+        dims = param.type.shape if isinstance(param.type, TensorType) else None
+        shape = None if dims is None else [d.value if isinstance(d, ConstInt) else None for d in dims]
+        return cls(written_name(param.name_hint), direction, param.dtype, shape)
 
 
 class Block(NamedTuple):
@@ -41,8 +67,13 @@ class Block(NamedTuple):
     count: int
 
 
+_WHOLE = Block(0, 1)
+
+
 class CompiledProgram:
     """A program ready to run. Call it with the entry function's arguments; ``Out`` arrays are filled in place.
+
+    ``Out`` arrays may be left out, all of them, of an entry function that returns: they are made then.
 
     - ``pto``: PTO text by kernel name; ``cpp``: C++ by kernel name when PTOAS ran.
     - ``output_dir``: the folder with ``passes_dump/``, ``ptoas/``, ``report/``; written when first asked for.
@@ -60,6 +91,7 @@ class CompiledProgram:
         self.hints = artifacts.hints
         self.reports: list[tuple[str, SimReport]] = []
         self._passes = artifacts.passes
+        self._explicit_dumps = artifacts.explicit_dumps
         self._chosen_dir = output_dir
         self._written: Path | None = None
         self._simulated: dict[str, SimKernel] = {}
@@ -88,14 +120,19 @@ class CompiledProgram:
         return roots[0]
 
     @property
+    def params(self) -> list[ParamInfo]:
+        """The entry function's parameters."""
+        return [ParamInfo.of(p, d) for p, d in self.entry.directed_params()]
+
+    @property
     def param_names(self) -> list[str]:
         """Names of the entry function's parameters, as written."""
         return [written_name(p.name_hint) for p in self.entry.params]
 
     @property
     def output_indices(self) -> list[int]:
-        """Which parameters of the entry function a call writes."""
-        return [i for i, d in enumerate(self.entry.param_directions) if d is not ParamDirection.In]
+        """Which parameters of the entry function a call only writes: those it may leave out."""
+        return [i for i, d in enumerate(self.entry.param_directions) if d is ParamDirection.Out]
 
     @property
     def has_return(self) -> bool:
@@ -109,8 +146,22 @@ class CompiledProgram:
         if self._written is None:
             from .files import write_files
 
-            self._written = write_files(self, self._chosen_dir, self._passes)
+            self._written = write_files(self, self._chosen_dir, self._passes, self._explicit_dumps)
         return self._written
+
+    def __fspath__(self) -> str:
+        """The folder, so that the program can stand where a path is wanted."""
+        return str(self.output_dir)
+
+    @classmethod
+    def from_dir(cls, path: str | os.PathLike[str]) -> CompiledProgram:
+        """The program whose ``output_dir`` was ``path``, ready to run; nothing is compiled.
+
+        Raises FileNotFoundError when no compilation was written there, ValueError when its files are damaged.
+        """
+        from .files import read_files
+
+        return read_files(Path(path))
 
     # Running
 
@@ -130,20 +181,18 @@ class CompiledProgram:
         return lambda *args: self._run(function, args)
 
     def _run(self, function: Function, args: Sequence[Any]) -> Any:
-        from .arrays import ArrayArg, bind_array, bind_scalar, is_torch, like_caller
+        from .arrays import ArrayArg, bind_array, bind_scalar, is_torch, like_caller, new_array
         from .host import Host
 
-        if len(args) != len(function.params):
-            names = ", ".join(written_name(p.name_hint) for p in function.params)
-            count = f"{len(function.params)} argument{'s' if len(function.params) != 1 else ''}"
-            raise user_error(TypeError, f"{function.name} takes {count} ({names}), got {len(args)}", function.span)
         dims: dict[Var, int] = {}
         bound: list[Any] = []
-        for param, value in zip(function.params, args):
+        for param, value in zip(function.params, _all_arguments(function, args)):
             is_tensor = isinstance(param.type, TensorType)
-            bound.append(bind_array(param, value, dims) if is_tensor else bind_scalar(param, value))
+            given = bind_array(param, value, dims) if is_tensor and value is not _LEFT_OUT else value
+            bound.append(given if is_tensor else bind_scalar(param, value))
             if isinstance(param.type, ScalarType) and param.type.dtype.is_int():
                 dims[param] = bound[-1]
+        bound = [new_array(p, dims) if b is _LEFT_OUT else b for p, b in zip(function.params, bound)]
         self.reports = []
         values = [b.array if isinstance(b, ArrayArg) else b for b in bound]
         functions = {f.name: f for f in self.lowered.functions.values()}
@@ -161,7 +210,7 @@ class CompiledProgram:
         return None if not made else made[0] if len(made) == 1 else tuple(made)
 
     def _launch(
-        self, function: Function, values: Sequence[Any], blocks: int | None = None, block: Block = Block(0, 1)
+        self, function: Function, values: Sequence[Any], blocks: int | None = None, block: Block = _WHOLE
     ) -> list[Any]:
         """Run a called function: a kernel from its PTO text, a host function in a frame of its own.
 
@@ -235,6 +284,25 @@ class CompiledProgram:
 
     def __repr__(self) -> str:
         return f"CompiledProgram({self.program.name!r}, kernels={sorted(self.pto)}, target={self.target.name})"
+
+
+_LEFT_OUT: Final = object()
+
+
+def _all_arguments(function: Function, args: Sequence[Any]) -> list[Any]:
+    """One argument a parameter, `_LEFT_OUT` for those to be made. Raises TypeError for another number of arguments."""
+    outs = [d is ParamDirection.Out for d in function.param_directions]
+    if len(args) == len(outs):
+        return list(args)
+    if function.return_types and len(args) == len(outs) - sum(outs):
+        given = iter(args)
+        return [_LEFT_OUT if out else next(given) for out in outs]
+    names = ", ".join(written_name(p.name_hint) for p in function.params)
+    count = f"{len(outs)} argument{'s' if len(outs) != 1 else ''} ({names})"
+    if function.return_types and any(outs):
+        made = ", ".join(written_name(p.name_hint) for p, out in zip(function.params, outs) if out)
+        count += f" or {len(outs) - sum(outs)} without {made}"
+    raise user_error(TypeError, f"{function.name} takes {count}, got {len(args)}", function.span)
 
 
 def _returned(function: Function, values: Sequence[Any]) -> list[Any]:

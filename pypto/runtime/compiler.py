@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from ..backend import BackendType, get_target
 from ..backend.target import Target
+from ..compile_profiling import CompileProfiler, get_active_profiler, profiled, stages_of
 from ..errors import user_error
 from ..ir.enums import FunctionType
 from ..ir.expr import Call
@@ -15,6 +17,7 @@ from ..ir.program import Function, Program, is_incore_type, is_orchestration_lik
 from ..ir.stmt import InCoreScopeStmt, ScopeStmt
 from ..ir.visitor import Visitor
 from ..ops.registry import Core
+from ..passes.pipeline import PassDumpLevel
 from .compiled_program import Artifacts, CompiledProgram
 from .host import HOST_OPS
 
@@ -24,38 +27,56 @@ def compile(
     *,
     target: str | BackendType | Target = "Ascend910B",
     output_dir: str | Path | None = None,
-    dump_passes: bool = True,
+    dump_passes: bool | PassDumpLevel = True,
     skip_ptoas: bool = False,
     emit_source_loc: bool = True,
     verification_level: Any = None,
+    profiling: bool = False,
 ) -> CompiledProgram:
     """Compile an ``@pl.function``, a ``@pl.program`` or IR.
 
     ``target`` names the chip (``"Ascend910B"``, ``"Ascend950"`` and their aliases). ``output_dir`` is written at
     once when given, else ``<name>_<time>`` under ``PYPTO_PROG_BUILD_DIR`` or ``build_output`` when first asked for.
-    ``dump_passes`` keeps the program after each pass for ``passes_dump/``. With PTOAS (>= 0.61) on the machine and
-    not ``skip_ptoas``, kernels are also assembled to C++. ``emit_source_loc`` puts the user's lines into the PTO.
+    ``dump_passes`` keeps the program after each pass for ``passes_dump/``; `PassDumpLevel.EXPLICIT` spells out implied
+    layouts there. With PTOAS (>= 0.61) on the machine and not ``skip_ptoas``, kernels are also assembled to C++.
+    ``emit_source_loc`` puts the user's lines into the PTO. The time of each stage goes to an active
+    `pypto.compile_profiling.CompileProfiler`; ``profiling`` writes it to ``report/pipeline_profile.txt`` and ``.json``.
 
     Raises the user's error at the user's line for a wrong kernel, TypeError for anything that is no kernel, and
     `pypto.toolchain.PtoasError` when PTOAS rejects a kernel.
     """
-    chosen = as_target(target)
     source = as_program(kernel)
-    artifacts = Artifacts({})
-    lowered = _lower(prepare(source), artifacts, dump_passes, verification_level, chosen)
-    for function in lowered.functions.values():
-        _refuse_mixed(function)
-    start = time.perf_counter()
-    from ..codegen import generate_pto
-
-    artifacts.pto.update(generate_pto(lowered, chosen, emit_source_loc))
-    artifacts.times["codegen"] = time.perf_counter() - start
-    compiled = CompiledProgram(source, lowered, artifacts, chosen, Path(output_dir) if output_dir else None)
-    if output_dir is not None:
+    level = PassDumpLevel(int(dump_passes)) if isinstance(dump_passes, bool) else dump_passes
+    artifacts = Artifacts({}, explicit_dumps=level is PassDumpLevel.EXPLICIT)
+    folder = Path(output_dir) if output_dir is not None else None
+    active = get_active_profiler()
+    profiler = CompileProfiler() if profiling and active is None else None
+    with profiler or nullcontext():
+        lowered = _lower(prepare(source), artifacts, level is not PassDumpLevel.NONE, verification_level, as_target(target))
+        with profiled("codegen"):
+            compiled = _emit(source, lowered, artifacts, as_target(target), folder, emit_source_loc)
+    if folder is not None:
         compiled.output_dir  # noqa: B018
+    if profiler is None and active is not None and active.of_environment:
+        profiler = active
+    if profiler is not None:
+        profiler.write_report(compiled.output_dir / "report")
     if not skip_ptoas:
         _assemble(compiled)
     return compiled
+
+
+def _emit(
+    source: Program, lowered: Program, artifacts: Artifacts, target: Target, folder: Path | None, emit_source_loc: bool
+) -> CompiledProgram:
+    from ..codegen import generate_pto
+
+    start = time.perf_counter()
+    for function in lowered.functions.values():
+        _refuse_mixed(function)
+    artifacts.pto.update(generate_pto(lowered, target, emit_source_loc))
+    artifacts.times["codegen"] = time.perf_counter() - start
+    return CompiledProgram(source, lowered, artifacts, target, folder)
 
 
 def as_target(target: str | BackendType | Target) -> Target:
@@ -166,7 +187,11 @@ def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, targe
     if level is not None:
         settings["verification_level"] = level
     with outer.replace(**settings):
-        return PassPipeline(default_passes()).run(program, note)
+        made = PassPipeline(default_passes()).run(program, note)
+    profiler = get_active_profiler()
+    if profiler is not None:
+        profiler.add_stage_record(stages_of("passes", artifacts.times))
+    return made
 
 
 def _assemble(compiled: CompiledProgram) -> None:

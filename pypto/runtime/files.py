@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -29,24 +30,63 @@ def default_output_dir(name: str) -> Path:
     return path
 
 
-def write_files(compiled: CompiledProgram, chosen: Path | None, passes: Sequence[tuple[str, Program]]) -> Path:
-    """Write ``passes_dump/``, ``ptoas/`` and ``report/``; the folder."""
+def write_files(
+    compiled: CompiledProgram, chosen: Path | None, passes: Sequence[tuple[str, Program]], explicit: bool = False
+) -> Path:
+    """Write ``passes_dump/``, ``ptoas/``, ``report/`` and what `read_files` needs; the folder."""
     root = chosen or default_output_dir(compiled.program.name)
     for folder in ("ptoas", "report"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     for name, text in compiled.pto.items():
         (root / "ptoas" / f"{name}.pto").write_text(text, encoding="utf-8")
     if passes:
-        from ..ir.printer import python_print
+        from ..passes.pipeline import DumpWriter
 
-        (root / "passes_dump").mkdir(exist_ok=True)
-        for number, (name, program) in enumerate(passes):
-            path = root / "passes_dump" / f"{number:02d}_after_{name}.py"
-            path.write_text(python_print(program), encoding="utf-8")
+        dump = DumpWriter(root / "passes_dump", explicit_layout=explicit)
+        for name, program in (("", compiled.program), *passes):
+            dump(name, program)
+    _write_program(compiled, root)
     (root / "report" / "compile.txt").write_text(_report(compiled), encoding="utf-8")
     if compiled.hints:
         (root / "report" / "perf_hints.log").write_text("\n".join(compiled.hints) + "\n", encoding="utf-8")
     return root
+
+
+_SOURCE, _LOWERED, _ABOUT = "program.ir", "lowered.ir", "compiled.json"
+
+
+def _write_program(compiled: CompiledProgram, root: Path) -> None:
+    from ..ir.serialization import serialize_to_file
+
+    serialize_to_file(compiled.program, str(root / _SOURCE))
+    serialize_to_file(compiled.lowered, str(root / _LOWERED))
+    about = {"version": 1, "target": compiled.target.name, "kernels": sorted(compiled.pto)}
+    (root / _ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
+
+
+def read_files(root: Path) -> CompiledProgram:
+    """The program `write_files` wrote to ``root``. Raises FileNotFoundError, or ValueError for damaged files."""
+    from ..backend import get_target
+    from ..ir.serialization import deserialize_from_file
+    from .compiled_program import Artifacts, CompiledProgram
+
+    path = root / _ABOUT
+    if not path.is_file():
+        raise FileNotFoundError(f"no compiled program in {root}: it has no {_ABOUT}; compile with output_dir={str(root)!r}")
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        target, kernels = get_target(about["target"]), list(about["kernels"])
+        source, lowered = (deserialize_from_file(str(root / name)) for name in (_SOURCE, _LOWERED))
+        pto = {name: (root / "ptoas" / f"{name}.pto").read_text(encoding="utf-8") for name in kernels}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"the compiled program in {root} is damaged, compile it again: {error}") from error
+    compiled = CompiledProgram(source, lowered, Artifacts(pto), target, root)
+    for name in kernels:
+        cpp = root / "ptoas" / f"{name}.cpp"
+        if cpp.is_file():
+            compiled.cpp[name] = cpp.read_text(encoding="utf-8")
+    compiled._written = root
+    return compiled
 
 
 def _report(compiled: CompiledProgram) -> str:

@@ -254,3 +254,13 @@ def test_a_kernel_written_elsewhere_needs_no_body(tmp_path):
 
     assert k.attrs["external_source"] == str(tmp_path / "k.cpp")
     assert not k.requires_runtime_binding
+
+
+def test_a_symbol_read_by_an_annotation_is_no_later_parameter():
+    with pytest.raises(ParserTypeError, match="earlier parameter"):
+        pl.parse("""
+M = pl.dynamic("M")
+@pl.function
+def f(x: pl.Tensor[[M], pl.FP32], M: pl.Scalar[pl.INDEX]):
+    return x
+""")

@@ -283,3 +283,24 @@ def test_nested_unpacking_of_a_launch():
             return d
 
     assert P.get_function("main") is not None
+
+
+def test_a_launch_may_leave_out_trailing_outputs():
+    source = """
+T = pl.Tensor[[64], pl.FP32]
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, a: T, out: pl.Out[T]) -> T:
+        return pl.store(pl.load(a, [0], [64]), [0], out)
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, a: T) -> T:
+        with pl.manual_scope():
+            b, task = pl.submit(self.k{args})
+        return b
+"""
+    program = pl.parse_program(source.format(args=", a"))
+    ir.assert_structural_equal(program, pl.parse_program(str(program)))
+    for args in ("", ", out=a"):
+        with pytest.raises(ParserTypeError, match=r"'k' expects 2 argument\(s\), got"):
+            pl.parse_program(source.format(args=args))

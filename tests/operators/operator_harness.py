@@ -179,3 +179,61 @@ class Vector:
         values = self.scalars(dtype) if callable(self.scalars) else self.scalars
         compiled = compile_text(self.text(dtype, str(ROWS), str(COLS), repr(values[0]) if values else ""), target)
         load(compiled.pto["k"], target.name)
+
+
+@dataclass(frozen=True)
+class Script:
+    """An operator in a kernel written out: ``body`` reads tensors ``x0..`` and index scalars ``i0..``, writes ``y0..``.
+
+    ``inputs`` and ``outputs`` are shapes, with a dtype where it is not the one under test (T in ``body``). Outputs hold
+    `fill` before; ``reference`` takes inputs, scalars and outputs as they were, and changes the outputs. ``runs`` are
+    the scalars of each run. ``tensors`` writes a function on tensors instead of a kernel.
+    """
+
+    op: str
+    body: str
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    reference: Callable[..., None]
+    runs: Sequence[tuple[int, ...]] = ((),)
+    ulp: float = 0
+    make: Callable[..., Array] = mixed
+    tensors: bool = False
+
+    def text(self, dtype: DataType) -> str:
+        def annotation(spec: Any) -> str:
+            shape, own = _parted(spec, dtype)
+            return f"pl.Tensor[{list(shape)}, pl.{own.name}]"
+
+        params = [f"x{i}: {annotation(s)}" for i, s in enumerate(self.inputs)]
+        params += [f"i{i}: pl.Scalar[pl.INDEX]" for i in range(len(self.runs[0]))]
+        params += [f"y{i}: pl.Out[{annotation(s)}]" for i, s in enumerate(self.outputs)]
+        kind = "" if self.tensors else "(type=pl.FunctionType.InCore)"
+        lines = [line for line in self.body.strip("\n").split("\n")]
+        if self.tensors:
+            lines = ["with pl.at(level=pl.Level.CORE_GROUP):", *(f"    {line}" for line in lines)]
+        text = "\n".join(f"    {line}" for line in lines).replace("{T}", f"pl.{dtype.name}")
+        return f"@pl.function{kind}\ndef k({', '.join(params)}):\n{text}\n"
+
+    def run(self, dtype: DataType, target: Target) -> None:
+        rng = np.random.default_rng([zlib.crc32(self.op.encode()), dtype.code()])
+        inputs = []
+        for i, spec in enumerate(self.inputs):
+            shape, own = _parted(spec, dtype)
+            flat = (int(np.prod(shape[:-1])), shape[-1])
+            inputs.append(self.make(NUMPY[own], flat, rng, i).reshape(shape))
+        for ints in self.runs:
+            outs = [fill(NUMPY[own], shape) for shape, own in (_parted(s, dtype) for s in self.outputs)]
+            want = [o.copy() for o in outs]
+            with np.errstate(all="ignore"):
+                self.reference(*inputs, *ints, *want)
+            run_op(self.op, self.text(dtype), [*inputs, *ints, *outs], target)
+            for i, (out, expected) in enumerate(zip(outs, want)):
+                assert_same(out, expected, self.ulp, f"{self.op} {dtype.name} on {target.name}, y{i}, scalars {ints}")
+
+    def case(self, dtypes: Callable[[Target], Iterable[DataType]], name: str = "") -> Case:
+        return Case(self.op, name, self.run, dtypes)
+
+
+def _parted(spec: Any, dtype: DataType) -> tuple[tuple[int, ...], DataType]:
+    return (tuple(spec[0]), spec[1]) if isinstance(spec[0], tuple) else (tuple(spec), dtype)

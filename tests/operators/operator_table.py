@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import cast_cases
+import cube_cases
 import elementwise_cases
+import memory_cases
 import reduction_cases
 
-CASES = [*elementwise_cases.CASES, *reduction_cases.CASES]
+CASES = [*elementwise_cases.CASES, *cast_cases.CASES, *reduction_cases.CASES, *memory_cases.CASES, *cube_cases.CASES]

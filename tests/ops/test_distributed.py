@@ -44,7 +44,7 @@ PEER = scalar("peer")
 SIGNAL = window(4, 1, dtype=INT32, name="signal")
 
 
-def refused(message, op, *args, error=ValueError, **kwargs):
+def refused(message, op, /, *args, error=ValueError, **kwargs):
     with pytest.raises(error, match=message):
         op(*args, **kwargs)
 
@@ -130,7 +130,7 @@ def test_ranks():
     ctx = pld.get_comm_ctx(window(8))
     assert ctx.type is CommCtxType.get()
     assert pld.rank(ctx).type.dtype is INT32 and pld.nranks(ctx).type.dtype is INT32
-    refused("ctx must be a CommCtx, got pl.Scalar", pld.rank, PEER)
+    refused("ctx must be a CommCtx, got a value of type pl.Scalar", pld.rank, PEER)
     refused("must be a window-bound DistributedTensor, got .*Tensor", pld.get_comm_ctx, tensor(8))
     refused("takes no positional argument", pld.world_size, 4)
     refused("exactly 1 positional argument, got 2", pld.get_comm_ctx, window(8), PEER)
@@ -319,7 +319,7 @@ def transfers():
             yield pytest.param(op, [tile(1, 64)] if level == "tile" else [], id=f"{level}.{name}")
 
 
-@pytest.mark.parametrize(("op", "stage"), transfers())
+@pytest.mark.parametrize(("op", "stage"), list(transfers()))
 def test_a_transfer_of_all_or_of_a_part(op, stage):
     dst, src = window(16, 64), window(8, 64)
     part = op(dst, PEER, src, *stage, dst_offsets=[15, 0], src_offsets=[0, 0], shape=[1, 64])
@@ -330,7 +330,7 @@ def test_a_transfer_of_all_or_of_a_part(op, stage):
     refused("shape together, got only shape", op, dst, PEER, src, *stage, shape=[1, 64])
 
 
-@pytest.mark.parametrize(("op", "stage"), transfers())
+@pytest.mark.parametrize(("op", "stage"), list(transfers()))
 @pytest.mark.parametrize(
     ("dst", "peer", "src", "part", "message"),
     [
@@ -465,7 +465,7 @@ FLOATS, BYTES = window(4, 1, name="f"), window(4, 16, dtype=DataType.BF16)
     ("call", "message"),
     [
         (lambda: pld.tensor.allreduce(window(16), FLOATS), "signal must have INT32 element type"),
-        (lambda: pld.tensor.allreduce(BYTES, SIGNAL), "target dtype must be FP16 or FP32, got bf16"),
+        (lambda: pld.tensor.allreduce(BYTES, SIGNAL), "target dtype must be FP16 or FP32, got bfloat16"),
         (lambda: pld.tensor.allreduce(tensor(16), SIGNAL), "src must be a window-bound DistributedTensor"),
         (lambda: pld.tensor.barrier(FLOATS), "signal must have INT32 element type"),
         (lambda: pld.tensor.broadcast(window(4, 8), SIGNAL), "missing required keyword argument 'root'"),

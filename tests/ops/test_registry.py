@@ -9,6 +9,7 @@ from pypto.ir.span import Span
 from pypto.ir.types import ScalarType, TensorType, TileType, UnknownType
 from pypto.ops import registry
 from pypto.ops.registry import ArgEffect, Core, OpError, OpTypeError, all_decls, build_ir_call, call, get_decl, rebind
+from pypto.ops.signature import parse_param, split_signature
 
 FP32, INT32 = DataType.FP32, DataType.INT32
 
@@ -29,7 +30,10 @@ WITHOUT_A_LOWERING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("decl", list(all_decls()), ids=lambda d: d.name)
+ALWAYS_LOADED = [d for d in all_decls() if not d.name.startswith(("pld.", "builtin.", "dist."))]
+
+
+@pytest.mark.parametrize("decl", ALWAYS_LOADED, ids=lambda d: d.name)
 def test_every_operator_is_fully_declared(decl):
     assert decl.doc.strip(), "a user reads the documentation"
     for param in decl.args:
@@ -74,6 +78,7 @@ def test_operators_that_run_on_a_core_say_which():
         ("tile: tile", {}, "needs an effect"),
         ("in tile", {}, "needs an effect"),
         ("in tile: tile", {"spaces": {"other": ()}}, "parameters it lacks: .'other'"),
+        ("in tile: tile", {"elided": "other"}, "lacks: .'other'"),
         ("in tile: tile", {"reuses": "tile"}, "only reads it"),
         ("in tile: tile", {"channel": registry.WriteChannel.Dma}, "writes no argument"),
         ("in tile: tile", {"result_space": "nowhere"}, "lacks: .'nowhere'"),
@@ -218,6 +223,42 @@ def test_a_keyword_of_another_type_is_refused():
 def test_there_is_no_such_operator():
     with pytest.raises(TypeError, match="no operator 'tile.addd'"):
         call("tile.addd", tile(8, 8))
+
+
+# How parameters are given.
+
+
+def declared(name, signature, **facts):
+    params = tuple(parse_param(name, p) for p in split_signature(signature))
+    return registry.OpDecl(f"test.{name}", params, registry.no_result, "Test.", **facts)
+
+
+def test_a_keyword_only_parameter_is_not_given_by_position():
+    decl = declared("key", "in x: tile, key mode: int = 0")
+    assert registry.build_call(decl, [tile(8)], {"mode": 3}).kwargs == {"mode": 3}
+    with pytest.raises(TypeError, match="takes at most 1 positional argument, got 2"):
+        registry.build_call(decl, [tile(8), 3], {})
+
+
+def test_an_attribute_stored_always_may_be_left_out():
+    decl = declared("plus", "in x: tile, attr mode: int+ = 2, attr other: int = 1")
+    assert build_ir_call(decl, [tile(8)], {}).kwargs == {"mode": 2}
+
+
+def test_none_is_not_always_leaving_out():
+    decl = declared("none", "in x: tile, in y: tile?!, in z: tile?")
+    assert len(registry.build_call(decl, [tile(8)], {"z": None}).args) == 1
+    with pytest.raises(TypeError, match="y cannot be None"):
+        registry.build_call(decl, [tile(8), None], {})
+
+
+def test_an_elided_argument_leaves_no_gap():
+    decl = declared("elided", "in x: tile, out y: tile?, in at: dims?", elided="y")
+    short, full = (registry.build_call(decl, a, {}) for a in ([tile(8), [0]], [tile(8), tile(8), [0]]))
+    assert (len(short.args), len(full.args)) == (2, 3)
+    assert [rebind(c)["at"] is c.args[-1] for c in (short, full)] == [True, True]
+    effects = [[registry.arg_effect(c, i) for i in range(len(c.args))] for c in (short, full)]
+    assert effects == [[ArgEffect.Read, ArgEffect.Read], [ArgEffect.Read, ArgEffect.Write, ArgEffect.Read]]
 
 
 # As the IR states calls.

@@ -306,6 +306,18 @@ def test_order(lines, order):
         assert [c.name for c in calls(made, "")] == [c.name for c in calls(before, "")]
 
 
+def test_tiles_in_one_declared_buffer_keep_their_order():
+    lines = (
+        't: pl.Tile[[8, 16], pl.FP32, pl.MemRef("shared", 0, 512), pl.Mem.Vec] = pl.load(x, [0, 0], [8, 16])',
+        "u = pl.add(t, 1.0)",
+        'v: pl.Tile[[8, 16], pl.FP32, pl.MemRef("shared", 0, 512), pl.Mem.Vec] = pl.load(x, [8, 0], [8, 16])',
+        "w = pl.add(v, 1.0)",
+    )
+    assert names(passes.canonicalize_io_order()(body(*lines))) == ["load", "adds", "load", "adds"]
+    apart = tuple(line.replace("shared", f"own{i}") for i, line in enumerate(lines))
+    assert names(passes.canonicalize_io_order()(body(*apart))) == ["load", "load", "adds", "adds"]
+
+
 def test_outside_pipelines_nothing_moves():
     @pl.program
     class Before:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ...dtypes import DataType
 from ...errors import InternalError
 from .. import expr as E, types as T
-from ..enums import ArgDirection, MemorySpace, NotifyOp, PadValue, ReduceOp, SplitMode, WaitCmp
+from ..enums import DISTRIBUTED, ArgDirection, MemorySpace, PadValue, SplitMode
 from ..expr import Expr, GlobalVar, MemRef, Var
 from ..node import IRNode
 from .names import Names
@@ -133,7 +133,7 @@ class ValuePrinter:
         if isinstance(v, ArgDirection):
             return f"{self.pl}adir.{_DIRECTIONS[v]}"
         cls = type(v)
-        return f"{'pld.' if cls in _DISTRIBUTED_ENUMS else self.pl}{cls.__name__}.{v.name}"
+        return f"{'pld.' if cls in DISTRIBUTED else self.pl}{cls.__name__}.{v.name}"
 
     def type(self, t: T.Type) -> str:
         text = self.types.get(id(t))
@@ -275,7 +275,6 @@ class ValuePrinter:
 
 
 _LAYOUT: Final = ("blayout", "slayout", "fractal")
-_DISTRIBUTED_ENUMS: Final = frozenset({NotifyOp, ReduceOp, WaitCmp})
 _DIRECTIONS: Final = {
     ArgDirection.Input: "input",
     ArgDirection.Output: "output",

@@ -15,7 +15,7 @@ from ...errors import (
     UnsupportedFeatureError,
 )
 from ...ir import scalar as S
-from ...ir.enums import ArgDirection
+from ...ir.enums import ArgDirection, ParamDirection
 from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
 from ...ir.program import Function
 from ...ir.types import ScalarType, Type
@@ -223,7 +223,11 @@ class CallsMixin(ParserBase):
     def launch_arguments(
         self, signature: Signature, node: ast.Call, skip: int = 0, reserved: frozenset[str] = frozenset()
     ) -> tuple[list[Expr], list[int]]:
-        """Arguments in parameter order, and the positions of those wrapped in ``pl.no_dep``."""
+        """Arguments in parameter order, and the positions of those wrapped in ``pl.no_dep``.
+
+        A launch (``skip`` is 1: its first argument names the kernel) may leave out trailing outputs, which the
+        runtime then allocates.
+        """
         overrides: list[int] = []
         plain: list[ast.expr] = []
         for arg in node.args:
@@ -316,9 +320,13 @@ class CallsMixin(ParserBase):
             if keyword.arg in slots:
                 self.fail(ParserTypeError, f"Function '{name}' got '{keyword.arg}' twice", keyword.value)
             slots[keyword.arg] = (self.as_expr(self.value(keyword.value), keyword.value), keyword.value)
-        if len(slots) != len(params):
+        given = params[: len(slots)]
+        allocated = params[len(slots) :] if skip else ()
+        if any(p.name_hint not in slots for p, _ in given) or any(d is not ParamDirection.Out for _, d in allocated):
             self._wrong_count(signature, len(slots), node)
-        return [self._fit(signature, p.name_hint, p.type, *slots[p.name_hint]) for p, _ in params]
+        if len(given) + len(allocated) != len(params):
+            self._wrong_count(signature, len(slots), node)
+        return [self._fit(signature, p.name_hint, p.type, *slots[p.name_hint]) for p, _ in given]
 
     def _wrong_count(self, signature: Signature, count: int, node: ast.AST) -> None:
         names = ", ".join(p.name_hint for p, _ in signature.params)

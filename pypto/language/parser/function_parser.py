@@ -12,7 +12,7 @@ from ...ir.enums import FunctionType, Level, ParamDirection, Role
 from ...ir.expr import Expr, Var
 from ...ir.program import Function
 from ...ir.stmt import InlineStmt, ReturnStmt
-from ...ir.types import TupleType, Type
+from ...ir.types import ScalarType, ShapedType, TensorType, TupleType, Type
 from .. import forms
 from .directives import DirectivesMixin
 from .inline import InlineMixin
@@ -127,7 +127,7 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             self._param(param)
         if self.node.returns is not None:
             made = self.types.resolve_type(self.node.returns)
-            self.return_types = _flat_results(made)
+            self.return_types = made if isinstance(made, list) else [made]
 
     def _param(self, param: ast.arg) -> None:
         name = param.arg
@@ -135,6 +135,13 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             hint = f"write {name}: pl.Tensor[[..], pl.FP32], or {name}: pl.Scalar[pl.INT32]"
             self.fail(ParserTypeError, f"Parameter '{name}' is missing type annotation", param, hint)
         made, direction = self.types.resolve_param_type(param.annotation)
+        if isinstance(made, ScalarType) and any(_mentions(p.type, name) for p, _ in self.params):
+            self.fail(
+                ParserTypeError,
+                f"parameter '{name}' follows an annotation that reads the symbol '{name}'",
+                param,
+                "make it an earlier parameter than the one whose annotation names it, or rename it",
+            )
         var = Var(name, made, self.span(param))
         self.params.append((var, direction))
         self.scopes.define_var(name, var, span=self.span(param))
@@ -237,12 +244,18 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         except ValueError as error:
             self.fail(ParserSyntaxError, str(error), self.node)
 
+    @property
+    def results(self) -> list[Type]:
+        """The values a return states: the members of ``pl.Tuple[..]``, which is one declared type."""
+        declared = self.return_types
+        return list(declared[0].types) if len(declared) == 1 and isinstance(declared[0], TupleType) else declared
+
     def finish_return(self, values: list[Expr], node: ast.Return) -> None:
         """Check returned values against the declared results. An inline function hands them to its caller."""
         if self.inlined is not None:
             self.inlined.append(values)
             return
-        declared = self.return_types
+        declared = self.results
         if self.node.returns is not None:
             if len(values) == 1 and len(declared) > 1 and isinstance(values[0].type, TupleType):
                 self._check_tuple(values[0].type, node)
@@ -258,17 +271,17 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         self.emit(ReturnStmt(values, self.span(node)))
 
     def _result(self, i: int, value: Expr, node: ast.Return) -> Expr:
-        wanted = self.return_types[i]
+        wanted = self.results[i]
         value = self.retype_constant(value, wanted.dtype) if hasattr(wanted, "dtype") else value  # pyright: ignore
         self._check_result(i, value.type, node)
         return value
 
     def _check_tuple(self, made: TupleType, node: ast.Return) -> None:
         """One value of a tuple type stands for all the results."""
-        if len(made.types) != len(self.return_types):
+        if len(made.types) != len(self.results):
             self.fail(
                 ParserTypeError,
-                f"'{self.node.name}' declares {len(self.return_types)} results, not {len(made.types)}",
+                f"'{self.node.name}' declares {len(self.results)} results, not {len(made.types)}",
                 node.value or node,
                 "make the return annotation and the return statement agree",
             )
@@ -276,9 +289,9 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             self._check_result(i, member, node)
 
     def _check_result(self, i: int, made: Type, node: ast.Return) -> None:
-        found = difference(self.return_types[i], made)
+        found = difference(self.results[i], made)
         if found is not None:
-            which = f"result {i} of " if len(self.return_types) > 1 else ""
+            which = f"result {i} of " if len(self.results) > 1 else ""
             found = found.replace("the annotation", "the return annotation")
             self.fail(
                 ParserTypeError,
@@ -307,10 +320,13 @@ def _header_line(node: ast.FunctionDef) -> int:
     return min(max([node.lineno, *ends]), node.body[0].lineno - 1)
 
 
-def _flat_results(made: Any) -> list[Type]:
-    if isinstance(made, list):
-        return made
-    return list(made.types) if isinstance(made, TupleType) else [made]
+def _mentions(made: Type, name: str) -> bool:
+    """Whether a dimension of a type is a symbol of this name."""
+    if not isinstance(made, ShapedType):
+        return False
+    view = made.tensor_view if isinstance(made, TensorType) else None
+    dims = [*made.shape, *(view.valid_shape if view is not None else ())]
+    return any(isinstance(d, Var) and d.name_hint == name for d in dims)
 
 
 __all__ = ["FunctionOptions", "FunctionParser", "merge_types"]

@@ -30,7 +30,9 @@ def _operands(left: str, right: str) -> Callable[[Site], None]:
         if (a.dtype, b.dtype, c.dtype) not in _TYPES[site.arch]:
             options = "; ".join(f"{x} x {y} to {z}" for x, y, z in sorted(_TYPES[site.arch]))
             raise PtoError(f"'pto.{name}': no product of {a.dtype} x {b.dtype} to {c.dtype} (there are: {options})")
-        if a.rows != c.rows or a.cols != b.rows or b.cols != c.cols:
+        # The accumulator of a single row is one box of 16.
+        rows = c.rows if name.startswith("tgemv") and a.rows == 1 and c.rows == 16 else a.rows
+        if rows != c.rows or a.cols != b.rows or b.cols != c.cols:
             raise PtoError(f"'pto.{name}': {_shape(a)} times {_shape(b)} does not give {_shape(c)}")
         for what, x, y in (("depth", a.v_col, b.v_row), ("rows", a.v_row, c.v_row), ("columns", b.v_col, c.v_col)):
             if x is not None and y is not None and x != y:

@@ -25,11 +25,8 @@ def _operands(site: Site) -> None:
             f"'pto.{name}': 'a' and 'b' must both be 8-bit or both 4-bit floats, got {a.dtype} and {b.dtype}"
         )
     vector = name.startswith("tgemv")
-    if (
-        (a.rows, dst.rows) not in (((1, 1), (1, 16)) if vector else ((dst.rows, dst.rows),))
-        or a.cols != b.rows
-        or b.cols != dst.cols
-    ):
+    rows = a.rows == 1 and dst.rows in (1, 16) if vector else a.rows == dst.rows
+    if not rows or a.cols != b.rows or b.cols != dst.cols:
         raise PtoError(f"'pto.{name}': {_shape(a)} times {_shape(b)} does not give {_shape(dst)}")
     groups = -(-a.cols // GROUP)
     for scale, want in (("a_scale", (a.rows, groups)), ("b_scale", (groups, b.cols))):
