@@ -211,3 +211,18 @@ def test_reading_outside_a_tensor_at_run_time_names_the_line():
     with pytest.raises(ValueError) as caught:
         compiled(np.ones((32, 16), np.float32), 17, out)
     assert f"{__file__}:" in str(caught.value)
+
+
+@pytest.mark.parametrize("step", [-1, 0])
+def test_a_kernels_loop_counts_up(step):
+    def build():
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(a: pl.Tensor[[64, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+            t = pl.load(a, [0, 0], [16, 16])
+            for i in pl.range(3, 0, step):
+                t = pl.add(t, pl.load(a, [i * 16, 0], [16, 16]))
+            pl.store(t, [0, 0], out)
+
+        pl.compile(k)
+
+    refused(build, line="for i in pl.range(3, 0, step)", match="step")

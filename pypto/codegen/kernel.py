@@ -334,6 +334,13 @@ class KernelBuilder:
         start, stop, step = (self.scalars.index(e) for e in (stmt.start, stmt.stop, stmt.step))
         scalar = [i for i, a in enumerate(stmt.iter_args) if isinstance(a.type, ScalarType)]
         inits = [self.scalars.emit(stmt.iter_args[i].init_value) for i in scalar]
+        if isinstance(stmt.step, ConstInt) and stmt.step.value <= 0:
+            raise user_error(
+                ValueError,
+                f"a loop in a kernel must have a positive step, got {stmt.step.value}",
+                stmt.span,
+                hint="count up, and compute the index: for k in pl.range(0, n): i = last - k",
+            )
         if scalar_text(stmt.loop_var.dtype) != "index":
             raise self.unsupported(stmt, f"a loop variable of {stmt.loop_var.dtype}")
         index = self.fresh(stmt.loop_var.name_hint, "index")

@@ -173,7 +173,8 @@ def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
         raise ParserSyntaxError(
             f"Class '{cls.__name__}' has no @pl.function methods", None, hint="decorate its methods with @pl.function"
         )
-    return context.parse(cls.__name__, span)
+    with profiled("parse"):
+        return context.parse(cls.__name__, span)
 
 
 def _class_span(source: SourceFile, node: ast.ClassDef) -> Span:

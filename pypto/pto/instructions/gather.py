@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..checks import dtypes, item_size, row_major, same_dtype, same_valid, vec
+from ..checks import dtypes, item_size, row_major, same_dtype, same_valid, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, vector_cost
 from ..spec import Run, Site, declare
@@ -93,16 +93,31 @@ declare(
 )
 
 
-def _gather_bytes(site: Site) -> Run:
+_BLOCK = 32
+"""Bytes of the blocks `tgatherb` moves."""
+
+
+def _block_shape(site: Site) -> None:
+    """Each offset names a block: ``dst`` is a block wide for every column of ``offsets``."""
+    offsets, dst = site.tile("offsets"), site.tile("dst")
+    want = None if offsets.v_col is None else offsets.v_col * (_BLOCK // dst.item)
+    if want is not None and dst.v_col is not None and dst.v_col != want:
+        raise PtoError(f"'pto.tgatherb': {offsets.v_col} blocks fill {want} valid columns, 'dst' has {dst.v_col}")
+
+
+def _gather_blocks(site: Site) -> Run:
     item = site.tile("src").item
+    block = _BLOCK // item
 
     def run(src: TileValue, offsets: TileValue, dst: TileValue) -> None:
-        if offsets.valid != dst.valid:
-            raise PtoError(f"'pto.tgatherb': {offsets.valid} offsets for {dst.valid} valid elements of 'dst'")
+        rows, cols = offsets.valid
+        if dst.valid != (rows, cols * block):
+            raise PtoError(f"'pto.tgatherb': {rows}x{cols} blocks do not fill the {dst.valid} valid elements of 'dst'")
         offset = offsets.read().astype(np.int64)
-        if (offset % item).any():
-            raise PtoError(f"'pto.tgatherb': offsets must be multiples of {item} bytes")
-        dst.write(_pick(site, src, offset // item))
+        if (offset % _BLOCK).any():
+            raise PtoError(f"'pto.tgatherb': offsets must be multiples of {_BLOCK} bytes")
+        places = (offset[..., None] // item + np.arange(block)).reshape(rows, -1)
+        dst.write(_pick(site, src, places))
 
     return run
 
@@ -117,21 +132,65 @@ declare(
         item_size("dst", bytes=(1, 2, 4)),
         dtypes("offsets", "i32 ui32"),
         row_major("src", "offsets", "dst"),
-        same_valid("dst", "offsets"),
+        valid_axis("dst", "offsets", 0),
+        _block_shape,
     ),
-    bind=_gather_bytes,
+    bind=_gather_blocks,
     cost=vector_cost(8),
     in_place=False,
-    doc="dst[i, j] = src at a byte offset into its buffer.",
+    doc="Blocks of 32 bytes at byte offsets into src's buffer, side by side.",
+)
+
+_SCATTERED = "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"
+
+
+def _one_scatter(site: Site) -> None:
+    if site.has("indexes") == (site.attrs["maskPattern"] is not None):
+        raise PtoError("'pto.tscatter' takes either indexes or a maskPattern")
+    for check in _SCATTER_CHECKS if site.has("indexes") else (row_major("src", "dst"),):
+        check(site)
+
+
+def _index_width(site: Site) -> None:
+    size, index = site.tile("dst").item, site.tile("indexes").item
+    if index != max(2, size):
+        raise PtoError(f"'pto.tscatter': {size}-byte elements take {max(2, size)}-byte indexes, not {index}-byte ones")
+
+
+_SCATTER_CHECKS = (
+    dtypes("dst", "i8 i16 i32 f16 bf16 f32"),
+    dtypes("indexes", "i16 i32"),
+    same_valid("src", "indexes"),
+    _index_width,
 )
 
 
 def _scatter(site: Site) -> Run:
+    if site.attrs["maskPattern"] is not None:
+        return _scatter_pattern(site)
+    width = site.tile("dst").cols
+    limit = site.tile("dst").rows * width
+
+    def run(src: TileValue, indexes: TileValue, dst: TileValue) -> None:
+        if indexes.valid != src.valid:
+            raise PtoError(f"'pto.tscatter': {indexes.valid} indexes for {src.valid} valid elements of 'src'")
+        places = indexes.read().astype(np.int64).ravel()
+        bad = (places < 0) | (places >= limit)
+        if bad.any():
+            raise PtoError(f"'pto.tscatter': index {places[bad][0]} is outside 'dst', which has {limit} elements")
+        data = src.read().reshape(-1, 1, 1)
+        for place, element in zip(places.tolist(), data, strict=True):
+            dst.write_at(*divmod(place, width), element)
+
+    return run
+
+
+def _scatter_pattern(site: Site) -> Run:
     step, first = PATTERNS[site.attrs["maskPattern"]]
     by_rows = site.attrs["axis"] == "col"
     kind = site.tile("dst")
 
-    def run(src: TileValue, dst: TileValue) -> None:
+    def run(src: TileValue, indexes: None, dst: TileValue) -> None:
         rows, cols = src.valid
         want = (rows * step, cols) if by_rows else (rows, cols * step)
         if dst.valid != want:
@@ -149,17 +208,13 @@ def _scatter(site: Site) -> Run:
 
 declare(
     "tscatter",
-    "src -> dst",
+    "src indexes? -> dst",
     pipe="V",
-    attrs="maskPattern:mask_pattern axis?:str",
-    checks=(
-        vec("src", "dst"),
-        same_dtype("dst", "src"),
-        dtypes("dst", "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"),
-        row_major("src", "dst"),
-    ),
+    attrs="maskPattern?:mask_pattern axis?:str",
+    checks=(vec("src", "indexes", "dst"), same_dtype("dst", "src"), dtypes("dst", _SCATTERED), _one_scatter),
     bind=_scatter,
-    cost=vector_cost(2),
+    cost=vector_cost(8),
     in_place=False,
-    doc="Elements spread along columns (axis row) or rows (axis col) where a pattern takes them; zeros elsewhere.",
+    doc="src's elements at linear positions of dst's buffer, the others kept; or spread along columns (axis row) or "
+    "rows (axis col) where a pattern takes them, zeros elsewhere.",
 )

@@ -1,0 +1,90 @@
+"""Gathers from and scatters to global memory by index: whole rows, or single elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..checks import dtypes, exists_on, no_box, vec
+from ..elements import data_type
+from ..errors import PtoError
+from ..runtime import Array, TileValue, WindowValue
+from ..shapes import Tile, View
+from ..spec import Run, Site, declare
+
+_A2A3 = "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"
+_A5 = f"{_A2A3} f8E4M3FN f8E5M2 !pto.hif8"
+
+
+def _places(site: Site, index: Array, limit: int, outside: str) -> tuple[Array, Array]:
+    """Positions to use, and which of them are inside."""
+    inside = (index >= 0) & (index < limit)
+    if outside == "undefined" and not inside.all():
+        raise PtoError(
+            f"'pto.{site.spec.mnemonic}': index {int(index[~inside][0])} is outside 'mem', which has {limit}, "
+            "and the outcome undefined"
+        )
+    if outside == "clamp":
+        return np.clip(index, 0, limit - 1), np.ones_like(inside)
+    if outside == "wrap":
+        return index % limit, np.ones_like(inside)
+    return np.where(inside, index, 0), inside
+
+
+def _indices(value: TileValue | WindowValue) -> Array:
+    return value.read().astype(np.int64)
+
+
+def _gather(site: Site) -> Run:
+    by_rows, outside = site.attrs["coalesce"] == "row", site.attrs["gatherOob"]
+
+    def run(mem: WindowValue, idx: TileValue | WindowValue, scratch: WindowValue | None, dst: TileValue) -> None:
+        table = mem.read()
+        if not by_rows:
+            table = table.reshape(-1, 1)
+        rows, cols = dst.valid
+        index = _indices(idx).ravel()[:rows] if by_rows else _indices(idx)[:rows, :cols]
+        if index.size < (rows if by_rows else rows * cols):
+            raise PtoError(f"'pto.mgather': {index.size} indices for {dst.valid} valid elements of 'dst'")
+        places, inside = _places(site, index.ravel(), len(table), outside)
+        taken = np.array(table[places])
+        taken[~inside] = 0
+        dst.write(taken[:, :cols] if by_rows else taken.reshape(rows, cols))
+
+    return run
+
+
+def _check_gather(site: Site) -> None:
+    mem, dst = site.view("mem"), site.tile("dst")
+    if mem.dtype != dst.dtype:
+        raise PtoError(f"'pto.mgather': 'mem' has {mem.dtype} and 'dst' {dst.dtype}")
+    index = site.types["idx"]
+    if dst.loc == "vec":
+        no_box("dst")(site)
+        if not isinstance(index, Tile):
+            raise PtoError("'pto.mgather' into vec takes a tile of indices")
+    elif dst.loc == "mat":
+        if not isinstance(index, View):
+            raise PtoError("'pto.mgather' into mat takes indices in global memory: the cube core does not see vec")
+        if (site.attrs["coalesce"] == "elem") != site.has("scratch"):
+            raise PtoError("'pto.mgather' into mat takes scratch in global memory for elements, and none for rows")
+    else:
+        raise PtoError(f"'pto.mgather' writes vec or mat, not {dst.loc}")
+    if isinstance(index, (Tile, View)) and index.dtype != "i32":
+        raise PtoError(f"'pto.mgather': indices are i32, not {index.dtype}")
+
+
+def _moved(site: Site, rows: int, cols: int) -> float:
+    return rows * cols / 2
+
+
+declare(
+    "mgather",
+    "mem:view idx:block scratch?:view -> dst",
+    pipe="MTE2",
+    attrs="coalesce:coalesce gatherOob:gather_oob=undefined",
+    checks=(dtypes("dst", _A2A3, _A5), _check_gather),
+    bind=_gather,
+    cost=_moved,
+    in_place=False,
+    doc="Rows of mem (coalesce row) or its elements in order (elem) at given positions.",
+)
