@@ -22,9 +22,11 @@ lint: $(VENV)/.develop  ## ruff and pyright
 
 bench: $(VENV)/.run  ## time import, parse, every pass, codegen and simulation
 	$(BIN)/python benchmarks/compile_time.py
+	$(BIN)/python benchmarks/ir_scale.py
 
-docs: $(VENV)/.run  ## regenerate the reference pages
+docs: $(VENV)/.run  ## regenerate the operator reference and the type stub
 	$(BIN)/python -m pypto.tools.docs
+	$(BIN)/python -m pypto.tools.stubs
 
 clean:  ## remove the virtual environment and everything built
 	rm -rf $(VENV) build dist build_output .pytest_cache .ruff_cache .hypothesis

@@ -38,14 +38,12 @@ class StageRecord:
         return {"name": self.name, "seconds": self.duration, "children": [c.to_dict() for c in self.children]}
 
 
-def stages_of(name: str, times: Mapping[str, float]) -> StageRecord:
-    """A finished stage from what its parts took: they follow each other and end now."""
-    end = time.perf_counter()
-    at = start = end - sum(times.values())
-    made = StageRecord(name, start, end)
-    for part, seconds in times.items():
-        made.children.append(StageRecord(part, at, at + seconds))
-        at += seconds
+def stages_of(times: Mapping[str, float], start: float) -> list[StageRecord]:
+    """Finished stages from what each took: they follow each other from ``start`` on."""
+    made = []
+    for name, seconds in times.items():
+        made.append(StageRecord(name, start, start + seconds))
+        start += seconds
     return made
 
 
@@ -157,11 +155,11 @@ def get_active_profiler() -> CompileProfiler | None:
 
 
 @contextmanager
-def profiled(name: str) -> Iterator[None]:
+def profiled(name: str) -> Iterator[StageRecord | None]:
     """Record the block as stage ``name`` when a profiler is active."""
     active = get_active_profiler()
     if active is None:
-        yield
+        yield None
         return
-    with active.stage(name):
-        yield
+    with active.stage(name) as record:
+        yield record

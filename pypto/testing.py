@@ -1,4 +1,4 @@
-"""For tests of code that uses this package: raise each kind of error, and read what an operator declares of its core."""
+"""For tests of code that uses this package: raise each kind of error, read the core an operator declares."""
 
 from __future__ import annotations
 

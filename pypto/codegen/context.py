@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,10 +25,11 @@ class Location(NamedTuple):
 class Op:
     """One output construct: ``kind`` names its template macro, the other attributes are what the macro prints.
 
-    ``call`` is the operator call it was written for.
+    ``call`` is the operator call it was written for; ``roles`` names an instruction's operands, once it is checked.
     """
 
     call: Any = None
+    roles: Sequence[str] = ()
 
     def __init__(self, kind: str, loc: Location | None = None, **parts: Any) -> None:
         self.kind = kind

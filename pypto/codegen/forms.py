@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType
 from ..errors import user_error
-from ..ir.enums import AtomicType
-from ..ir.expr import Call, ConstInt, Expr, MakeTuple, Var, index_const
+from ..ir.enums import AtomicType, MemorySpace
+from ..ir.expr import Call, ConstBool, ConstInt, Expr, MakeTuple, Var, index_const
 from ..ir.naming import written_name
-from ..ir.types import ArrayType, TensorType, TileType
+from ..ir.types import ArrayType, TensorType, TileType, Type
 from ..ops.regions import read_region
 from ..ops.registry import Bound, OpDecl, rebind
 from .context import Op, Value
@@ -33,6 +33,11 @@ def emit_form(kernel: KernelBuilder, decl: OpDecl, call: Call, result: Var | Non
     if form is None:
         raise kernel.unsupported(call, f"{decl.name}: there is no form {decl.pto.form!r}")
     return form(kernel, decl, rebind(call), call, result)
+
+
+def has_form(form: str) -> bool:
+    """Whether codegen writes operators of this form."""
+    return form in _FORMS
 
 
 def load(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -76,22 +81,24 @@ def store(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result:
 
 def move(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A copy. No instruction copies a tile onto itself."""
-    source, wanted = bound["src"].type, call.type if result is None else result.type
-    if kernel.options.addresses and source.memory_space is wanted.memory_space:
-        at = [t.memref.byte_offset.value if _placed(t) else None for t in (source, wanted)]
-        if at[0] is not None and at[0] == at[1]:
-            raise user_error(
-                ValueError,
-                "tile.move requires distinct source and destination addresses, and both are at "
-                f"{at[0]} in {source.memory_space.name}",
-                call.span,
-                "drop the move, or let the compiler place one of the tiles",
-            )
+    source, wanted = (_place(t) for t in (bound["src"].type, call.type if result is None else result.type))
+    if kernel.options.addresses and source is not None and source == wanted:
+        raise user_error(
+            ValueError,
+            f"tile.move requires distinct source and destination addresses, and both are {source[1]} in "
+            f"{source[0].name}",
+            call.span,
+            "drop the move, or let the compiler place one of the tiles",
+        )
     return dps(kernel, decl, bound, call, result)
 
 
-def _placed(tile: TileType) -> bool:
-    return tile.memref is not None and isinstance(tile.memref.byte_offset, ConstInt)
+def _place(type: Type) -> tuple[MemorySpace, int] | None:
+    """The memory and address of a tile, where both are known."""
+    if not isinstance(type, TileType) or type.memref is None or type.memory_space is None:
+        return None
+    address = type.memref.byte_offset
+    return (type.memory_space, int(address.value)) if isinstance(address, ConstInt) else None
 
 
 def create(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -138,7 +145,7 @@ def set_validshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call
         )
     if result is None:
         return None
-    made = kernel.open_buffer(result)
+    made = kernel.buffers.open(result)
     extents = [kernel.scalars.index(bound[n]) for n in ("valid_rows", "valid_cols")]
     kernel.add(Op("set_validshape", source=made, extents=extents))
     return made
@@ -158,9 +165,17 @@ def matmul_acc(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, re
     if cond is None:
         return dps(kernel, decl, bound, call, result)
     acc, left, right = (kernel.value(bound[n]) for n in ("acc", "lhs", "rhs"))
-    condition = kernel.scalars.emit(cond)
-    then_body = kernel.region(lambda: instruction(kernel, "pto.tmatmul", [left, right], acc))
-    else_body = kernel.region(lambda: instruction(kernel, "pto.tmatmul.acc", [acc, left, right], acc))
+
+    def overwrite() -> None:
+        instruction(kernel, "pto.tmatmul", [left, right], acc)
+
+    def accumulate() -> None:
+        instruction(kernel, "pto.tmatmul.acc", [acc, left, right], acc)
+
+    if isinstance(cond, ConstBool):
+        (overwrite if cond.value else accumulate)()
+        return acc
+    condition, then_body, else_body = kernel.scalars.emit(cond), kernel.region(overwrite), kernel.region(accumulate)
     kernel.add(Op("branch", condition=condition, then_body=then_body, else_body=else_body, results=[]))
     return acc
 
@@ -177,7 +192,7 @@ def extract(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resul
 
 
 def assemble(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    """A tile written over a window of another, in place."""
+    """The valid part of a tile written over a window of another, in place."""
     out = destination(kernel, decl, bound, result)
     target, source = kernel.value(bound["target"]), bound["source"]
     if target != out:
@@ -185,11 +200,12 @@ def assemble(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resu
     type = source.type
     assert isinstance(type, TileType) and result is not None and isinstance(result.type, TileType)
     offsets = [kernel.scalars.index(o) for o in bound.dims("offset")]
-    part = TileType(type.shape, type.dtype, result.type.memref, result.type.tile_view and
-                    result.type.tile_view.replace(valid_shape=type.shape), result.type.memory_space)  # fmt: skip
+    region = result.type.get_effective_tile_view().replace(valid_shape=type.valid_shape)
+    part = TileType(type.shape, type.dtype, None, region, result.type.memory_space)
     view = kernel.fresh(f"{written_name(result.name_hint)}_part", tile_text(part, kernel.target))
     sizes = [str(getattr(d, "value", d)) for d in type.shape]
-    kernel.add(Op("subview", result=view, source=out, offsets=offsets, sizes=sizes, valid=[]))
+    valid = [kernel.scalars.index(d) for d in type.valid_shape]
+    kernel.add(Op("subview", result=view, source=out, offsets=offsets, sizes=sizes, valid=valid))
     instruction(kernel, "pto.tmov", [kernel.value(source)], view)
     return out
 

@@ -6,18 +6,45 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType
+from ..errors import user_error
 from ..ir.enums import TensorLayout, TileLayout
 from ..ir.expr import Call, ConstInt, Expr, Var, index_const
+from ..ir.naming import written_name
 from ..ir.types import TensorType, TensorView, TileType
-from ..ops.registry import Bound, OpDecl
+from ..ops.registry import Bound, OpDecl, rebind
 from ..ops.tile_gather import MaskPattern
 from .context import Op, Value
 from .instructions import attributes, destination, dps, instruction, operand
-from .tensors import strides_of, tensor_view_op, window
+from .tensors import flat_offset, strides_of, tensor_view_op, window
 from .types import tile_text
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
+
+
+def gather(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """Elements by position, which counts through the buffer: in a view whose rows lie apart it would count others."""
+    source = bound["src"]
+    if isinstance(source, Var) and source in kernel.slices and not _is_dense(kernel, source):
+        name = written_name(source.name_hint)
+        raise user_error(
+            ValueError,
+            f"tile.gather counts positions in the buffer of src, and the rows of slice {name!r} lie apart in its own",
+            call.span,
+            f"copy it first: pl.tile.assemble(pl.tile.create(shape, dtype), {name}, [0, 0])",
+        )
+    return dps(kernel, decl, bound, call, result)
+
+
+def _is_dense(kernel: KernelBuilder, tile: Var) -> bool:
+    """Whether the rows of a slice follow each other in memory."""
+    rows, cols = (getattr(d, "value", None) for d in tile.type.shape)  # pyright: ignore[reportAttributeAccessIssue]
+    source: Any = tile
+    while source in kernel.slices:
+        source = rebind(kernel.slices[source])["tile"]
+        if rows != 1 and getattr(source.type.shape[-1], "value", None) != cols:
+            return False
+    return True
 
 
 def masked(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -39,19 +66,35 @@ def whole(kernel: KernelBuilder, tensor: Var, name: str = "") -> Value:
 
 def memory_operand(kernel: KernelBuilder, value: Expr) -> Value:
     """A tile, or the window over all of a tensor."""
-    is_tensor = isinstance(value, Var) and isinstance(value.type, TensorType)
-    return whole(kernel, value) if is_tensor else kernel.value(value)
+    if isinstance(value, Var) and isinstance(value.type, TensorType):
+        return whole(kernel, value)
+    return kernel.value(value)
 
 
 def mgather(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Rows or elements of global memory at given positions, into a tile."""
     if result is None:
         return None
+    _check_memory(kernel, bound)
     ins = [memory_operand(kernel, bound[n]) for n in ("mem", "idx", "scratch") if bound[n] is not None]
     out = kernel.handle(result)
     attrs = [(key, text) for key, text in attributes(decl, bound) if "undefined" not in text]
     instruction(kernel, "pto.mgather", ins, out, attrs)
     return out
+
+
+def _check_memory(kernel: KernelBuilder, bound: Bound) -> None:
+    """Raise KernelValueError for a table not in ND order, and for scratch in the memory of table or indices."""
+    mem, scratch = bound["mem"], bound["scratch"]
+    if kernel.pointers[mem][1].layout is not TensorLayout.ND:
+        name = written_name(mem.name_hint)
+        raise user_error(ValueError, f"tile.mgather requires an ND source tensor, which {name!r} is not", bound.span)
+    if scratch is None:
+        return
+    for name in ("mem", "idx"):
+        found = kernel.pointers.get(bound[name])
+        if found is not None and found[0] is kernel.pointers[scratch][0]:
+            raise user_error(ValueError, f"tile.mgather: scratch must not overlap {name}", bound.span)
 
 
 def mscatter(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -98,21 +141,64 @@ def mrgsort(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resul
 def gather_row(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A window of a tensor loaded into a window of the accumulator tile."""
     out = destination(kernel, decl, bound, result)
-    acc, source, transposed = bound["acc"].type, bound["src"], bound["transpose"]
-    shapes, extents = bound.dims("shapes"), bound.dims("valid_shape") or bound.dims("shapes")
-    sizes, offsets = [_extent(d) for d in shapes[-2:]], bound.dims("src_offset")
-    valid: Sequence[Expr] = extents[-2:]
+    source, transposed, offsets = bound["src"], bound["transpose"], bound.dims("src_offset")
+    extents = bound.dims("valid_shape") or bound.dims("shapes")
+    sizes, valid = [_extent(d) for d in bound.dims("shapes")[-2:]], extents[-2:]
     if transposed:
         sizes, valid, offsets, extents = sizes[::-1], valid[::-1], _swapped(offsets), _swapped(extents)
-    part = _part(acc, sizes, valid)
-    view = kernel.fresh("gather_row_view", tile_text(part, kernel.target))
-    at = [kernel.scalars.index(o) for o in bound.dims("dst_offset")]
-    texts = [str(getattr(d, "value", d)) for d in part.shape]
-    marked = [kernel.scalars.index(d) for d in valid]
-    kernel.add(Op("subview", result=view, source=out, offsets=at, sizes=texts, valid=marked))
+    owner = result if result is not None else bound["acc"]
+    view = _lines(kernel, owner, bound.dims("dst_offset"), sizes, valid)
+    if view is None:
+        view = _window(kernel, bound["acc"].type, out, bound.dims("dst_offset"), sizes, valid)
     turned = _transposed_view(kernel, source) if transposed else None
     instruction(kernel, "pto.tload", [window(kernel, source, offsets, extents, source.name_hint, turned)], view)
     return out
+
+
+def _window(
+    kernel: KernelBuilder, acc: TileType, out: Value, at: Sequence[Expr], sizes: list[int], valid: Sequence[Expr]
+) -> Value:
+    """A view of part of the accumulator."""
+    part = _part(acc, sizes, valid)
+    view = kernel.fresh("gather_row_view", tile_text(part, kernel.target))
+    kernel.add(
+        Op(
+            "subview",
+            result=view,
+            source=out,
+            offsets=[kernel.scalars.index(o) for o in at],
+            sizes=[str(getattr(d, "value", d)) for d in part.shape],
+            valid=[kernel.scalars.index(d) for d in valid],
+        )
+    )
+    return view
+
+
+def _lines(
+    kernel: KernelBuilder, owner: Var, at: Sequence[Expr], sizes: list[int], valid: Sequence[Expr]
+) -> Value | None:
+    """Rows of a boxed tile (columns of one transposed) that start anywhere: the tile again, further on in memory.
+
+    No view of a boxed tile starts inside a box. But the lines of its boxes follow each other at 32 bytes through all
+    boxes of a block column, so the tile's own type, moved by as many lines, has the wanted one first. None where a
+    view will do, where the window lies otherwise, or without an address.
+    """
+    type = owner.type
+    assert isinstance(type, TileType)
+    view, extents = type.get_effective_tile_view(), [getattr(d, "value", 0) for d in type.shape]
+    if view.slayout is TileLayout.none_box or type.memref is None or not kernel.options.addresses:
+        return None
+    line, across = (0, 1) if view.blayout is TileLayout.col_major else (1, 0)
+    first, beside = at[line], at[across]
+    columns = 256 // type.dtype.bits
+    if isinstance(first, ConstInt) and first.value == 0 and sizes[line] >= extents[line]:
+        return None
+    if not isinstance(beside, ConstInt) or beside.value % columns or view.fractal != 512:
+        return None
+    block = int(beside.value) // columns * extents[line] * _LINE
+    offset = flat_offset([first, index_const(block)], [index_const(_LINE), index_const(1)])
+    moved = type.replace(memref=None, tile_view=view.replace(valid_shape=list(valid)))
+    return kernel.buffers.at(moved, type.memref.byte_offset, offset, "gather_row_view")
 
 
 def _extent(dim: Expr) -> int:
@@ -146,9 +232,12 @@ def _transposed_view(kernel: KernelBuilder, tensor: Var) -> Value:
     return op.result
 
 
+_LINE = 32
+"""Bytes of a line of a box."""
+
 Form = Callable[["KernelBuilder", OpDecl, Bound, Call, "Var | None"], Any]
 GATHER_FORMS: dict[str, Form] = {
-    "gather": dps,
+    "gather": gather,
     "scatter": dps,
     "gather_mask": masked,
     "scatter_mask": masked,

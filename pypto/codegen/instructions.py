@@ -57,7 +57,7 @@ def own_buffer(kernel: KernelBuilder, value: Expr, element: DataType | None) -> 
     if hazard is not None:
         name = written_name(value.name_hint)
         raise InternalError(f"slice {name!r} must be copied out of its source for its reader, but {hazard}", call.span)
-    copy = kernel.tile_buffer(value)
+    copy = kernel.buffers.of(value)
     instruction(kernel, "pto.tmov", [kernel.value(value)], copy)
     return copy
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..backend.target import Target
 from ..dtypes import DataType
 from ..errors import InternalError, user_error
-from ..ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, MemRef, TupleGetItemExpr, Var
-from ..ir.naming import written_name
+from ..ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, TupleGetItemExpr, Var
 from ..ir.node import IRNode
-from ..ir.program import Function
+from ..ir.program import Function, summarize
 from ..ir.span import Span
 from ..ir.stmt import (
     AssignStmt,
@@ -28,17 +28,28 @@ from ..ir.stmt import (
 from ..ir.types import ScalarType, TensorType, TileType
 from ..ir.visitor import Visitor, walk
 from ..ops.registry import decl_of
+from .buffers import Buffers
 from .context import FunctionContext, Location, Op, Value
 from .names import Names
 from .scalars import ScalarEmitter
 from .tensors import tensor_view_op
-from .types import ptr_text, scalar_text, tile_text
+from .types import ptr_text, scalar_text
 
 _LANES = {
     "tile.get_block_idx": "__pypto_spmd_block_idx",
     "tile.get_block_num": "__pypto_spmd_block_num",
     "tile.get_subblock_idx": "__pypto_spmd_subblock_idx",
 }
+
+
+def lane_parameters(function: Function) -> list[str]:
+    """The operators whose values a kernel is launched with, in the order of its parameters.
+
+    Index and count of the blocks come together; each is there when the kernel asks for either.
+    """
+    used = summarize(function).ops
+    block, lane = ("tile.get_block_idx", "tile.get_block_num"), "tile.get_subblock_idx"
+    return [*(block if not used.isdisjoint(block) else ()), *((lane,) if lane in used else ())]
 
 
 class Options(NamedTuple):
@@ -61,9 +72,7 @@ class KernelBuilder:
         self.pointers: dict[Var, tuple[Value, TensorType]] = {}
         self.slices: dict[Var, Call] = {}
         self.splits: dict[Var, int] = {}
-        self._tiles: dict[Any, Value] = {}
-        self._placed: dict[Expr, Value] = {}
-        """Without addresses, the handle that stands for each allocation."""
+        self.buffers = Buffers(self)
         self._loc: Location | None = None
         self._call: Call | None = None
 
@@ -101,13 +110,10 @@ class KernelBuilder:
         return value
 
     def _declare_lanes(self) -> None:
-        used = {name for name in _LANES if self.uses(name)}
         self.lanes: dict[str, Value] = {}
-        for op, name in _LANES.items():
-            if op in used:
-                value = Value(f"%{name}", "i32")
-                self.context.args.append(value)
-                self.lanes[op] = value
+        for op in lane_parameters(self.function):
+            value = self.lanes[op] = Value(f"%{_LANES[op]}", "i32")
+            self.context.args.append(value)
 
     def prefetch_workspace(self) -> Value:
         """The workspace of asynchronous prefetches, which the launch provides."""
@@ -125,12 +131,11 @@ class KernelBuilder:
 
     def uses(self, op: str) -> bool:
         """Whether the kernel calls operator ``op``."""
-        from ..ir.program import summarize
-
         return op in summarize(self.function).ops
 
     def _view(self, tensor: Var) -> None:
         pointer, type = self.pointers[tensor]
+        self.at(tensor.span)
         outer, self.block = self.block, self.context.prologue
         op = tensor_view_op(self, tensor.name_hint, pointer, type)
         self.add(op)
@@ -141,7 +146,7 @@ class KernelBuilder:
 
     def add(self, op: Op) -> None:
         """Append ``op``, at the current user line, to the block being built."""
-        if op.loc is None and self.block is not self.context.prologue:
+        if op.loc is None:
             op.loc = self._loc
         op.call = self._call
         self.block.append(op)
@@ -152,7 +157,7 @@ class KernelBuilder:
     def at(self, span: Span) -> None:
         """Operations from here on stand for the code at ``span``."""
         if self.options.locations and span.is_valid():
-            self._loc = Location(span.filename, span.begin_line, span.begin_column)
+            self._loc = Location(_quoted(span.filename), span.begin_line, span.begin_column)
 
     def unsupported(self, node: IRNode, what: str) -> InternalError:
         return InternalError(f"codegen met {what}, which an earlier pass should have lowered or refused", node.span)
@@ -179,83 +184,8 @@ class KernelBuilder:
         if found is None:
             if not isinstance(var.type, TileType):
                 raise self.unsupported(var, f"{var.name_hint!r} before it has a value")
-            found = self.values[var] = self.tile_buffer(var)
+            found = self.values[var] = self.buffers.of(var)
         return found
-
-    def tile_buffer(self, var: Var) -> Value:
-        """The buffer at a tile's address: one handle for each distinct address, type and valid region."""
-        type, memref = self._allocated(var)
-        text = tile_text(type, self.target)
-        dynamic = [d for d in type.valid_shape if not isinstance(d, ConstInt)]
-        address = memref.byte_offset
-        movable = not dynamic and isinstance(address, ConstInt)
-        base = None if self.options.addresses else memref.base
-        key = (base, getattr(address, "value", id(address)), text, *(id(d) for d in dynamic))
-        known = self._tiles.get(key) if movable else None
-        if known is not None:
-            return known
-        if base is not None and base in self._placed:
-            return self._retyped(var, text, self._placed[base], bool(dynamic))
-        made = self._alloc(var, type, text, type.valid_shape, movable)
-        if movable:
-            self._tiles[key] = made
-        if base is not None:
-            self._placed[base] = made
-        return made
-
-    def open_buffer(self, var: Var) -> Value:
-        """A handle of a tile's own whose valid region can be set, at first everything."""
-        type, memref = self._allocated(var)
-        if not self.options.addresses:
-            raise self._needs_addresses(var)
-        text = tile_text(type, self.target, open_valid=True)
-        return self._alloc(var, type, text, type.shape, isinstance(memref.byte_offset, ConstInt))
-
-    def _allocated(self, var: Var) -> tuple[TileType, MemRef]:
-        type = var.type
-        assert isinstance(type, TileType)
-        if type.memref is None:
-            raise self.unsupported(var, f"tile {var.name_hint!r} without an allocation")
-        return type, type.memref
-
-    def _retyped(self, var: Var, text: str, first: Value, dynamic: bool) -> Value:
-        """Another type of a buffer PTOAS will place: a view of the handle that stands for it."""
-        if dynamic:
-            raise self._needs_addresses(var)
-        made = self.fresh(var.name_hint, text)
-        self.add(Op("treshape", result=made, source=first))
-        return made
-
-    def _needs_addresses(self, var: Var) -> Exception:
-        return user_error(
-            ValueError,
-            f"the valid region of {written_name(var.name_hint)!r} is known only when the kernel runs, and PTOAS cannot "
-            "place a buffer that is seen with several",
-            var.span,
-            "let pypto plan memory: memory_planner=passes.MemoryPlanner.PYPTO",
-        )
-
-    def _alloc(self, var: Var, type: TileType, text: str, extents: Sequence[Expr], movable: bool) -> Value:
-        """An ``alloc_tile``, at the head of the function when ``movable``."""
-        assert type.memref is not None
-        outer = self.block
-        if movable:
-            self.block = self.context.prologue
-        address = self._address(type.memref.byte_offset) if self.options.addresses else None
-        open_rows, open_cols = "v_row=?" in text, "v_col=?" in text
-        result = self.fresh(var.name_hint, text)
-        self.add(Op(
-            "alloc_tile", result=result, addr=address,
-            valid_row=self.scalars.index(extents[0]) if open_rows else None,
-            valid_col=self.scalars.index(extents[1]) if open_cols else None,
-        ))  # fmt: skip
-        self.block = outer
-        return result
-
-    def _address(self, offset: Expr) -> Value:
-        if isinstance(offset, ConstInt):
-            return self.scalars.constant(offset.value, DataType.INT64)
-        return self.scalars.convert(self.scalars.emit(offset), offset.dtype, DataType.INT64)
 
     def scalar_call(self, call: Call) -> Value:
         """A call whose value is a scalar."""
@@ -307,8 +237,12 @@ class KernelBuilder:
             target = call.dtype
             return self.scalars.convert(lane, DataType.INT32, target)
         decl = decl_of(call)
-        if decl is None or decl.pto is None:
+        if decl is None:
             raise self.unsupported(call, f"{call.op.name}")
+        if decl.pto is None:
+            raise user_error(
+                ValueError, f"{call.op.name} is accepted by the language, but has no PTO form yet", call.span
+            )
         self._call = call
         made = emit_form(self, decl, call, result)
         self._call = None
@@ -322,7 +256,7 @@ class KernelBuilder:
     def bind_carried(self, var: Var, source: Value | None, init: Expr | None) -> None:
         """A carried or merged variable that is not a scalar: the buffer it shares with what flows into it."""
         if isinstance(var.type, TileType):
-            self.values[var] = self.tile_buffer(var)
+            self.values[var] = self.buffers.of(var)
         elif init is not None:
             self.values[var] = self.value(init)
             if isinstance(init, Var) and init in self.pointers:
@@ -452,6 +386,15 @@ class KernelBuilder:
             self._yield(stmt, scalar, True)
         else:
             self.add(Op("yields", operands=[]))
+
+
+@lru_cache(maxsize=64)
+def _quoted(path: str) -> str:
+    """``path`` inside an MLIR string: quotes, backslashes and control characters escaped."""
+    return "".join(_ESCAPES.get(c) or (f"\\{ord(c):02X}" if ord(c) < 32 else c) for c in path)
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
 
 def _sequence(builder: KernelBuilder, stmt: SeqStmts) -> None:

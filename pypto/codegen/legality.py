@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..backend.target import Target
+from ..backend.targets import TARGETS
 from ..errors import InternalError, user_error
 from ..ir.expr import Call
 from ..ir.types import TileType
@@ -78,25 +79,47 @@ class _Checker:
         check_reshape(_operand(op.source), _operand(op.result))
 
     def instruction(self, op: Op) -> None:
-        from ..pto.instructions import INSTRUCTIONS
-        from ..pto.tile_rules import check_window_layout
+        window = next((v.name for v in (*op.ins, *op.outs) if v.name in self.layouts), None)
+        attrs = tuple(op.attrs)
+        ins, outs = tuple(v.type for v in op.ins), tuple(v.type for v in op.outs)
+        op.roles, error = _verdict(op.mnemonic, ins, outs, attrs, self.layouts.get(window or ""), self.target)
+        if error is not None:
+            raise error
 
-        spec = INSTRUCTIONS.get(op.mnemonic.removeprefix("pto."))
-        if spec is None:
-            return
-        types = [_operand(v) for v in (*op.ins, *op.outs)]
-        shapes = [_shape_of(t) for t in types]
-        split = len(op.ins)
-        roles = spec.assign(tuple(shapes[:split]), tuple(shapes[split:]))
-        if roles is None:
-            raise InternalError(f"codegen gives {op.mnemonic} operands that do not fit {spec.usage()}")
-        site = _site(spec, dict(zip((r.name for r in roles), types)), op.attrs, self.target)
-        op.roles = [r.name for r in roles]
+
+@lru_cache(maxsize=4096)
+def _verdict(
+    mnemonic: str,
+    ins: tuple[str, ...],
+    outs: tuple[str, ...],
+    attrs: tuple[tuple[str, str], ...],
+    layout: str | None,
+    target: Target,
+) -> tuple[tuple[str, ...], PtoError | None]:
+    """The names an instruction gives its operands, and the error it raises: both follow from the text of its types."""
+    from ..pto.errors import PtoError
+    from ..pto.instructions import INSTRUCTIONS
+    from ..pto.shapes import operand_of
+    from ..pto.tile_rules import check_window_layout
+
+    spec = INSTRUCTIONS.get(mnemonic.removeprefix("pto."))
+    if spec is None:
+        return (), None
+    types = [operand_of(text) for text in (*ins, *outs)]
+    shapes = [_shape_of(t) for t in types]
+    roles = spec.assign(tuple(shapes[: len(ins)]), tuple(shapes[len(ins) :]))
+    if roles is None:
+        raise InternalError(f"codegen gives {mnemonic} operands that do not fit {spec.usage()}")
+    names = tuple(role.name for role in roles)
+    site = _site(spec, dict(zip(names, types)), attrs, target)
+    try:
         for rule in spec.checks:
             rule(site)
-        window = next((v for v in (*op.ins, *op.outs) if v.name in self.layouts), None)
-        if window is not None and spec.mnemonic in ("tload", "tstore"):
-            check_window_layout(site, self.layouts[window.name])
+        if layout is not None and spec.mnemonic in ("tload", "tstore"):
+            check_window_layout(site, layout)
+    except PtoError as error:
+        return names, error
+    return names, None
 
 
 _RULES: dict[str, Any] = {
@@ -106,6 +129,7 @@ _RULES: dict[str, Any] = {
     "subview": _Checker.subview,
     "treshape": _Checker.reshape,
     "dps": _Checker.instruction,
+    "dps_masked": _Checker.instruction,
 }
 
 
@@ -166,13 +190,14 @@ def _dtype_names() -> tuple[re.Pattern[str], dict[str, str]]:
     return re.compile(rf"(?<![\w.!])(?:{words})(?!\w)"), names
 
 
-def _in_user_words(op: Op, reason: str, target: Target) -> str:
+def _in_user_words(op: Op, reason: str) -> str:
     """A rule's reason with the operator's name and arguments for the instruction's, and `pl` dtypes for PTO's."""
     call: Call | None = op.call
     text = re.sub(r"^'pto\.[\w.]+'(?: op)?:? ?| \(!pto\.tile_buf<[^>]*>\)$", "", reason)
     pattern, names = _dtype_names()
     text = pattern.sub(lambda m: names[m.group()], text)
-    text = re.sub(rf"\b{target.module_arch}\b", target.name, text)
+    for known in TARGETS:
+        text = re.sub(rf"\b{known.module_arch}\b", known.name, text)
     words = _argument_names(op, call) if call is not None else {}
     return re.sub(r"'(\w+)'", lambda m: f"'{words[m.group(1)]}'" if m.group(1) in words else m.group(), text)
 
@@ -180,12 +205,11 @@ def _in_user_words(op: Op, reason: str, target: Target) -> str:
 def _argument_names(op: Op, call: Call) -> dict[str, str]:
     """The operator's arguments and result by the names the instruction gives them."""
     decl = call.op.decl
-    roles: list[str] = op.__dict__.get("roles", [])
     words = {"dst": "result"}
     if decl.pto is not None:
         bound = rebind(call)
         given = [n for n in decl.pto.operands if bound[n] is not None]
-        words |= dict(zip(roles, given)) if len(given) == len(op.__dict__.get("ins", ())) else {}
+        words |= dict(zip(op.roles, given)) if len(given) == len(op.__dict__.get("ins", ())) else {}
         if decl.pto.out != "result":
             words["dst"] = decl.pto.out
     return words
@@ -198,7 +222,7 @@ def _refusal(op: Op, error: PtoError, target: Target) -> Exception:
     if isinstance(error, ElementTypeError) and call is not None:
         text = _about_element_type(op, call, error)
         return user_error(ValueError, f"{text} on {target.name}", call.span, hint=_hint(op, call, target))
-    text = _in_user_words(op, error.message, target)
+    text = _in_user_words(op, error.message)
     if call is None:
         return user_error(ValueError, f"{text}, on {target.name}", hint=error.hint)
     hint = error.hint or _hint(op, call, target)

@@ -44,15 +44,16 @@ class PTOCodegen:
 
         ``emit_source_loc`` left out is decided by ``PYPTO_EMIT_PTO_LOC`` (0 switches it off).
         """
-        target = self._target or selected_target()
         if emit_source_loc is None:
             emit_source_loc = os.environ.get("PYPTO_EMIT_PTO_LOC", "1") != "0"
-        options = Options(emit_source_loc, emit_tile_addr)
+        return render_module(self.build(program, Options(emit_source_loc, emit_tile_addr)))
+
+    def build(self, program: Program, options: Options) -> ModuleContext:
+        """The module as data, before it is text."""
+        target = self._target or selected_target()
         kernels = [f for f in program.functions.values() if is_incore_type(f.func_type)]
         contexts = [KernelBuilder(f, target, kernel_kind(f), options).build() for f in kernels]
-        for context in contexts:
-            check_legal(context, target)
-        return render_module(ModuleContext(target.module_arch, contexts))
+        return ModuleContext(target.module_arch, contexts)
 
 
 def selected_target() -> Target:
@@ -63,7 +64,16 @@ def selected_target() -> Target:
 
 
 def generate_pto(program: Program, target: Target, locations: bool = True) -> dict[str, str]:
-    """PTO text of every kernel of a lowered program, by kernel name; ``locations`` adds the user's lines."""
+    """PTO text of every kernel of a lowered program, by kernel name; ``locations`` adds the user's lines.
+
+    Raises the user's error at a call ``target`` has no instruction for.
+    """
     codegen = PTOCodegen(target)
-    kernels = [f for f in program.functions.values() if is_incore_type(f.func_type)]
-    return {f.name: codegen.generate(Program([f], f.name, f.span), emit_source_loc=locations) for f in kernels}
+    made = {}
+    for function in program.functions.values():
+        if is_incore_type(function.func_type):
+            module = codegen.build(Program([function], function.name, function.span), Options(locations))
+            for kernel in module.functions:
+                check_legal(kernel, target)
+            made[function.name] = render_module(module)
+    return made

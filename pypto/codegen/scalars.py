@@ -96,6 +96,10 @@ class ScalarEmitter:
             return self.constant(expr.value, DataType.INDEX)
         return self.convert(self.emit(expr), expr.dtype, DataType.INDEX)
 
+    def sum(self, left: Value, right: Value) -> Value:
+        """The sum of two integers of one type."""
+        return self._op("arith.addi", (left, right), left.type)
+
     def _binary(self, expr: BinaryExpr) -> Value:
         cls, dtype = type(expr), expr.left.dtype
         left, right = self.emit(expr.left), self.emit(expr.right)

@@ -159,8 +159,9 @@ _ELSEWHERE = {
     "make_roundtrip_instrument": ".instruments",
 }
 _SCALAR_FUNCTIONS = frozenset(
-    ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "min_", "max_", "eq", "ne", "lt", "le", "gt", "ge", "and_",
-     "or_", "xor", "bit_and", "bit_or", "bit_xor", "bit_shift_left", "bit_shift_right", "neg", "abs_", "not_", "bit_not")
+    ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "min_", "max_", "eq", "ne", "lt", "le", "gt", "ge",
+     "and_", "or_", "xor", "bit_and", "bit_or", "bit_xor", "bit_shift_left", "bit_shift_right", "neg", "abs_", "not_",
+     "bit_not")
 )  # fmt: skip
 _MODULES = frozenset({"op", "printer", "structural", "tensor_view_semantics", "pass_manager", "instruments", "builder",
                       "compiled_program", "directions", "utils"})  # fmt: skip

@@ -80,7 +80,13 @@ class FunctionBuilder(_Block):
     kind = "function"
 
     def __init__(
-        self, builder: IRBuilder, name: str, type: FunctionType, level: Level | None, role: Role | None, span: Span | None
+        self,
+        builder: IRBuilder,
+        name: str,
+        type: FunctionType,
+        level: Level | None,
+        role: Role | None,
+        span: Span | None,
     ) -> None:
         super().__init__(builder, span)
         self.name, self.type, self.level, self.role = name, type, level, role
@@ -145,15 +151,15 @@ class LoopBuilder(_Results):
         return var
 
     def _finish(self) -> None:
-        if len(self.iter_args) != len(self.return_vars):
-            raise RuntimeError(
-                f"a loop has as many return variables as iter_args, not {len(self.return_vars)} for {len(self.iter_args)}"
-            )
+        args, results = len(self.iter_args), len(self.return_vars)
+        if args != results:
+            raise RuntimeError(f"a loop has as many return variables as iter_args, not {results} for {args}")
         body = _block(self.stmts, self.span)
         if len(self.head) == 1:
             made: Stmt = WhileStmt(self.head[0], self.iter_args, body, self.return_vars, self.span)
         else:
-            made = ForStmt(*self.head, self.iter_args, body, self.return_vars, self.span, self.loop_kind)
+            loop_var, start, stop, step = self.head
+            made = ForStmt(loop_var, start, stop, step, self.iter_args, body, self.return_vars, self.span, self.loop_kind)
         self.builder.emit(made)
 
 
@@ -351,7 +357,9 @@ class IRBuilder:
 
     # Types
 
-    def memref(self, base: MemorySpace | Var | str, byte_offset: Expr | int, size: int, id: int | None = None) -> MemRef:
+    def memref(
+        self, base: MemorySpace | Var | str, byte_offset: Expr | int, size: int, id: int | None = None
+    ) -> MemRef:
         """A byte range of an allocation."""
         if not isinstance(base, (MemorySpace, Var, str)):
             raise TypeError(

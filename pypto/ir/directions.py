@@ -27,7 +27,7 @@ def make_call(
     type: Type | None = None,
     span: Span | None = None,
 ) -> Call:
-    """A call that notes how it uses each argument. Raises ValueError for another number of directions than arguments."""
+    """A call that notes how it uses each argument. ValueError for another number of directions than arguments."""
     if directions is not None and len(directions) != len(args):
         raise ValueError(f"directions length ({len(directions)}) must match args length ({len(args)})")
     attrs = {} if directions is None else {"arg_directions": list(directions)}

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..dtypes import DataType
+from ..errors import InternalError
 from .enums import ArgDirection, MemorySpace
 from .node import DATA, MAPPING, NODE, NODES, TYPE, IRNode, NodeList, ignore, node, node_list, use
 from .span import UNKNOWN_SPAN, Span
-from .types import PtrType, ScalarType, TupleType, Type, UnknownType, WindowBufferType
+from .types import PtrType, ScalarType, TensorType, TileType, TupleType, Type, UnknownType, WindowBufferType
 
 _UNKNOWN_TYPE: Final = UnknownType()
 
@@ -320,6 +321,20 @@ def index_const(value: int, span: Span = UNKNOWN_SPAN) -> ConstInt:
     return made
 
 
+def tensor_type_of(value: Expr) -> TensorType:
+    """The type of what is known to be a tensor. Raises InternalError for anything else."""
+    if not isinstance(value.type, TensorType):
+        raise InternalError(f"a tensor was expected, not {value.type}", value.span)
+    return value.type
+
+
+def tile_type_of(value: Expr) -> TileType:
+    """The type of what is known to be a tile. Raises InternalError for anything else."""
+    if not isinstance(value.type, TileType):
+        raise InternalError(f"a tile was expected, not {value.type}", value.span)
+    return value.type
+
+
 def const_value(expr: Any) -> int | float | bool | None:
     """The value of a constant expression, or None."""
     return expr.value if isinstance(expr, (ConstInt, ConstFloat, ConstBool)) else None
@@ -589,7 +604,3 @@ class TupleGetItemExpr(Expr):
         if not 0 <= index < len(tuple.type.types):
             raise ValueError(f"tuple index {index} out of range: the tuple has {len(tuple.type.types)} elements")
         return cls._build(tuple, index, tuple.type.types[index], span)
-
-
-
-

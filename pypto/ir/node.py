@@ -69,6 +69,12 @@ class NodeList(tuple):
 
     __hash__ = tuple.__hash__
 
+    def __add__(self, other: Any) -> Any:
+        return [*self, *other] if isinstance(other, list) else NodeList((*self, *other))
+
+    def __radd__(self, other: list[Any]) -> list[Any]:
+        return [*other, *self]
+
 
 EMPTY: Final = NodeList()
 

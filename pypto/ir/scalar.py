@@ -19,8 +19,9 @@ def scalar_const(value: bool | int | float, like: DataType | None, span: Span = 
     if isinstance(value, int):
         if like is not None and like.is_float():
             return ConstFloat(float(value), like, span)
-        bare = like is None or like is DataType.BOOL or like is DataType.INT64
-        return ConstInt(value, DataType.INDEX if bare else like, span)  # pyright: ignore[reportArgumentType]
+        if like is None or like is DataType.BOOL or like is DataType.INT64:
+            like = DataType.INDEX
+        return ConstInt(value, like, span)
     if isinstance(value, float):
         return ConstFloat(value, like if like is not None and like.is_float() else DataType.FP32, span)
     raise TypeError(f"expected a number or a scalar expression, got {type(value).__name__}")
@@ -50,14 +51,14 @@ def binary(cls: type[BinaryExpr], left: Expr, right: Expr, span: Span = UNKNOWN_
     """``cls`` of two scalars: operands are cast to their common dtype, comparisons yield BOOL."""
     a, b = scalar_dtype(left), scalar_dtype(right)
     if cls in E.LOGICAL:
-        return cls(left, right, DataType.BOOL, span)  # pyright: ignore[reportCallIssue]
+        return cls(left, right, DataType.BOOL, span)
     common = a if _is_bare(right, a) else b if _is_bare(left, b) else promote(a, b)
     if cls is E.FloatDiv and not common.is_float():
         common = DataType.FP32
     _check_bits(cls, common)
     left, right = cast_scalar(left, common, span), cast_scalar(right, common, span)
     result = DataType.BOOL if cls in E.COMPARISONS else common
-    return cls(left, right, result, span)  # pyright: ignore[reportCallIssue]
+    return cls(left, right, result, span)
 
 
 _BITWISE = frozenset({E.BitAnd, E.BitOr, E.BitXor, E.BitShiftLeft, E.BitShiftRight, E.BitNot})
@@ -81,14 +82,14 @@ def cast_scalar(value: Expr, dtype: DataType, span: Span = UNKNOWN_SPAN) -> Expr
         return value
     if isinstance(value, ConstInt) and have is DataType.INDEX:
         return scalar_const(value.value, dtype, value.span)
-    return Cast(value, dtype, span)  # pyright: ignore[reportCallIssue]
+    return Cast(value, dtype, span)
 
 
 def unary(cls: type[UnaryExpr], operand: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
     """``cls`` of one scalar."""
     dtype = scalar_dtype(operand)
     _check_bits(cls, dtype)
-    return cls(operand, DataType.BOOL if cls is E.Not else dtype, span)  # pyright: ignore[reportCallIssue]
+    return cls(operand, DataType.BOOL if cls is E.Not else dtype, span)
 
 
 def build_scalar(name: str, operands: Sequence[Any], span: Span) -> Expr:

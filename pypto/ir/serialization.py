@@ -57,7 +57,7 @@ class _Writer:
         if isinstance(value, Op):
             return ["g" if isinstance(value, GlobalVar) else "o", value.name]
         if isinstance(value, Span):
-            return ["s", *self.span(value)]  # pyright: ignore[reportGeneralTypeIssues]
+            return ["s", *(self.span(value) or ())]
         if isinstance(value, dict):
             return ["m", *([self.value(k), self.value(v)] for k, v in value.items())]
         if isinstance(value, (list, tuple)):

@@ -262,7 +262,7 @@ def _compare_function(c: _Comparison, a: Any, b: Any) -> bool:
 
 
 def _compared_fields(cls: type[IRNode]) -> Iterable[Field]:
-    """The fields that count. An assignment's variable comes first: reading it free in its own value is that variable."""
+    """The fields that count. An assignment's variable comes first: free in its own value, it is that variable."""
     fields = [f for f in cls.fields if f.role != IGNORE]
     return sorted(fields, key=lambda f: f.role != DEF) if cls is AssignStmt else fields
 

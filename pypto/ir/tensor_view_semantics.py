@@ -265,7 +265,7 @@ class _ViewChecker(Visitor):
             self._seen.add(id(type))
             self.found.extend(view_diagnostics(type, self._function, span, self._strict))
 
-    def define(self, var: Var) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def define(self, var: Var) -> None:
         self.check(var.type, var.span)
         super().define(var)
 

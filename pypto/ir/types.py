@@ -35,8 +35,8 @@ def _all_const(dims: Iterable[Any]) -> bool:
 
 def static_dims(dims: Sequence[Expr]) -> tuple[int, ...] | None:
     """The values of constant dimensions, or None when one is not constant."""
-    values = [getattr(d, "value", None) for d in dims]
-    return None if None in values else tuple(values)  # pyright: ignore[reportReturnType]
+    values: tuple[int, ...] = tuple(v for d in dims if (v := getattr(d, "value", None)) is not None)
+    return values if len(values) == len(dims) else None
 
 
 def same_dims(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
@@ -71,7 +71,7 @@ class _View(IRNode):
         return tuple(parts)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self._key() == other._key())  # pyright: ignore
+        return self is other or (isinstance(other, _View) and type(self) is type(other) and self._key() == other._key())
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -389,7 +389,7 @@ class ArrayType(ShapedType):
         _check_dtype(dtype)
         if not (dtype.is_int() or dtype in (DataType.BOOL, DataType.TASK_ID)):
             raise ValueError(f"ArrayType element dtype must be an integer, BOOL or TASK_ID, got {dtype}")
-        dims = dim_list((extent,) if isinstance(extent, (int, IRNode)) else extent)  # pyright: ignore
+        dims = dim_list((extent,) if isinstance(extent, (int, IRNode)) else extent)
         size = getattr(dims[0], "value", None) if len(dims) == 1 else None
         if size is None:
             raise ValueError("ArrayType has one extent, and the extent must be a compile-time ConstInt")

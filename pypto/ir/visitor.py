@@ -172,7 +172,7 @@ def canonical_type(type: Type) -> Type:
     if not hasattr(type, "memref"):
         return type
     names = [f.name for f in cls.fields if f.role != "ignore"]
-    return cls(**{n: getattr(type, n) for n in names})  # pyright: ignore[reportCallIssue]
+    return cls(**{n: getattr(type, n) for n in names})
 
 
 def substitute(op: N, mapping: Mapping[Var, Expr]) -> N:

@@ -2213,7 +2213,7 @@ class tile:
 
     @staticmethod
     def scatter_mask(dst: Tile, src: Tile, mask_pattern: Any, *, span: Span | None = ...) -> Tile:
-        """Write the columns of ``src`` into those of ``dst`` that `MaskPattern` marks."""
+        """Write the columns of ``src`` into those of ``dst`` that `MaskPattern` marks; the others become zero."""
 
     @staticmethod
     def scatter_update(input: Tile, dim: int, index: Tile, src: Tile, *, span: Span | None = ...) -> Tile:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CellType, FrameType, FunctionType as PyFunction
 from typing import Any, Final
 
+from ..compile_profiling import profiled
 from ..errors import ParserSyntaxError
 from ..ir.enums import FunctionType, Level, Role
 from ..ir.program import Function, Program

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..dtypes import DataType
 from ..ir.enums import NotifyOp, TensorLayout, WaitCmp
-from ..ir.types import CommCtxType, Type
+from ..ir.types import CommCtxType, ScalarType, Type
 from .dist_rules import check_coordinates, check_not_negative, check_peer, is_integer
 from .registry import ArgEffect, Bound, declare, no_result
 from .rules import scalar_result, shaped, value
@@ -108,5 +108,20 @@ declare(
     "Keep this task incomplete until this rank's INT32 counter in ``signal`` at ``offsets`` reaches ``expected``; the "
     "core does not wait.\n\n"
     "Counters and ``expected`` stay in [0, INT32_MAX] and only grow.",
+    pure=False,
+)
+
+
+def _test(b: Bound) -> Type:
+    _wait(b)
+    return ScalarType(DataType.BOOL)
+
+
+declare(
+    "pld.system.test",
+    "in signal: dist, in offsets: dims, in expected: scalar, attr cmp: WaitCmp!",
+    _test,
+    "Whether this rank's element of ``signal`` at ``offsets`` equals (Eq) or reaches (Ge) ``expected`` now, without "
+    "waiting.",
     pure=False,
 )

@@ -38,11 +38,13 @@ declare(
 
 def _cacheinvalid(b: Bound) -> Type:
     if b["tensor"] is None:
+        if b["shapes"] is not None or b["offsets"] is not None:
+            raise b.fail("without a tensor, the whole-GM form takes no shapes/offsets", "name the tensor of the region")
         return no_result(b)
     t = b.type("tensor")
     for name in ("shapes", "offsets"):
         if len(b.dims(name)) != len(t.shape):
-            raise b.fail(f"requires {name} with one extent a dimension of {shaped(t)}, got {dims_text(b.dims(name))}")
+            raise b.fail(f"{name} must match tensor rank {len(t.shape)} of {shaped(t)}, got {dims_text(b.dims(name))}")
     return no_result(b)
 
 

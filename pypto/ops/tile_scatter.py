@@ -84,7 +84,7 @@ declare(
     "tile.scatter_mask",
     "inout dst: tile, in src: tile, attr mask_pattern: MaskPattern!",
     _scatter_mask,
-    "Write the columns of ``src`` into those of ``dst`` that `MaskPattern` marks.",
+    "Write the columns of ``src`` into those of ``dst`` that `MaskPattern` marks; the others become zero.",
     spaces=vec("dst", "src"),
     reuses="dst",
     pto=Pto("pto.tscatter", ("src",), out="dst", attrs={"maskPattern": "mask_pattern"}, form="scatter_mask"),

@@ -57,8 +57,6 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     module = _LAZY.get(name)
-    if name == "stmt_dependency_analysis":
-        return importlib.import_module(f".{name}", __name__)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f".{module}", __name__), name)

@@ -14,16 +14,26 @@ from typing import Any
 from ..backend.target import Target
 from ..errors import CapacityError
 from ..ir.enums import MemorySpace
-from ..ir.expr import Call, ConstInt, MemRef, Var
+from ..ir.expr import Call, ConstInt, MemRef, Var, tile_type_of
 from ..ir.program import Function, Program, summarize
 from ..ir.structural import structural_equal
 from ..ir.tensor_view_semantics import index_mul
-from ..ir.types import TileType, static_dims
+from ..ir.types import static_dims
 from .base import P, Pass
 from .context import MemoryPlanner, PassContext
 from .cross_core_buffers import NOTHING_RESERVED, RESERVE, Reserved, reserve
 from .memory_lifetimes import Lifetimes, RangeSet
-from .memory_model import Allocation, Relocation, allocations, index_add, offset_const, on_chip, shown, tile_definitions
+from .memory_model import (
+    Allocation,
+    Relocation,
+    allocations,
+    index_add,
+    offset_const,
+    on_chip,
+    place_of,
+    shown,
+    tile_definitions,
+)
 
 DEFAULT_ALIGNMENT = 32
 _LISTED = 8
@@ -165,7 +175,7 @@ def _in_the_way(function: Function, space: MemorySpace, known: dict[Var, Allocat
     crowded: dict[Var, tuple[Var, int]] = {}
     largest: dict[Var, tuple[Var, int]] = {}
     for var, size, ranges in inside:
-        base = _base(var)
+        base = place_of(var).base
         for chosen, wanted in ((crowded, ranges.meets(peak)), (largest, True)):
             if wanted and size > chosen.get(base, (var, 0))[1]:
                 chosen[base] = (var, size)
@@ -173,12 +183,6 @@ def _in_the_way(function: Function, space: MemorySpace, known: dict[Var, Allocat
     at_once = held == sum(known[base].size for base in largest)
     blamed = crowded if at_once else largest
     return [var for var, _ in sorted(blamed.values(), key=lambda item: -item[1])], at_once
-
-
-def _base(var: Var) -> Var:
-    memref = on_chip(var.type)
-    assert memref is not None
-    return memref.base
 
 
 def _peak(inside: list[tuple[Var, int, RangeSet]]) -> RangeSet:
@@ -197,10 +201,9 @@ def _peak(inside: list[tuple[Var, int, RangeSet]]) -> RangeSet:
 
 
 def _describe(var: Var) -> str:
-    type, memref = var.type, on_chip(var.type)
-    assert isinstance(type, TileType) and memref is not None
+    type = tile_type_of(var)
     dims = ", ".join(map(str, static_dims(type.shape) or ()))
-    return f"{memref.size} bytes: '{shown(var)}' [{dims}] {type.dtype}, {var.span}"
+    return f"{place_of(var).size} bytes: '{shown(var)}' [{dims}] {type.dtype}, {var.span}"
 
 
 def _hint(tiles: list[Var], capacity: int, space: MemorySpace) -> str:

@@ -466,13 +466,13 @@ class _Converter(Rewriter):
         own = self.rewrite_type(var.type)
         return start.type if own.symbolic and type(start.type) is type(own) else own
 
-    def _start_of(self, var: Var, loop: Stmt) -> Expr:
+    def _start_of(self, var: Var, loop: ForStmt | WhileStmt) -> Expr:
         """What a variable first assigned in ``loop`` holds before it: the Out parameter it writes back."""
         type = self.rewrite_type(var.type)
         for param in self._out_params:
             if param.type == type:
                 return param
-        if isinstance(type, ScalarType) and var in self._flows.of(loop.body).always and _runs(loop):  # pyright: ignore
+        if isinstance(type, ScalarType) and var in self._flows.of(loop.body).always and _runs(loop):
             return scalar_const(0, type.dtype, var.span)
         raise user_error(
             ValueError,

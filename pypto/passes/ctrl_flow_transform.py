@@ -16,6 +16,7 @@ from ..errors import user_error
 from ..ir.expr import Add, And, ConstBool, Expr, Gt, Lt, Not, Var, const_value
 from ..ir.node import NodeList
 from ..ir.program import Function, is_orchestration_like
+from ..ir.scalar import cast_scalar
 from ..ir.stmt import (
     AssignStmt,
     BreakStmt,
@@ -31,7 +32,7 @@ from ..ir.stmt import (
     seq,
 )
 from ..ir.types import ScalarType
-from ..ir.visitor import Rewriter, Visitor, splice
+from ..ir.visitor import Rewriter, Visitor, splice, walk
 from .base import P, Pass, function_pass
 
 _BOOL = ScalarType(DataType.BOOL)
@@ -74,6 +75,17 @@ class _Exits(Visitor):
     visit_while_stmt = visit_assign_stmt = visit_eval_stmt = visit_for_stmt
 
 
+class _Assigned(Visitor):
+    """The variables a body assigns."""
+
+    def __init__(self, body: Stmt) -> None:
+        self.found: set[Any] = set()
+        self.visit(body)
+
+    def define(self, var: Any) -> None:
+        self.found.add(var)
+
+
 def _always_leaves(stmts: Sequence[Stmt]) -> bool:
     """Whether no path through ``stmts`` reaches their end."""
     for stmt in stmts:
@@ -106,7 +118,7 @@ class _Structurer(Rewriter):
         iteration = _Iteration(op, exits)
         if not exits.breaks:
             return op.replace(body=iteration.body())
-        condition = And(op.condition, iteration.unbroken(), DataType.BOOL, op.condition.span)  # pyright: ignore
+        condition = And(op.condition, iteration.unbroken(), DataType.BOOL, op.condition.span)
         return [iteration.reset_break(), op.replace(condition=condition, body=iteration.body())]
 
     def _as_while(self, op: ForStmt, iteration: _Iteration) -> list[Stmt]:
@@ -117,14 +129,20 @@ class _Structurer(Rewriter):
                 "give the step as a number, or count in a while loop",
             )  # fmt: skip
         compare: Any = Lt if step > 0 else Gt
-        within = compare(op.loop_var, op.stop, DataType.BOOL, op.span)
-        condition = And(within, iteration.unbroken(), DataType.BOOL, op.span)  # pyright: ignore
-        advanced = Add(op.loop_var, op.step, op.loop_var.dtype, op.span)  # pyright: ignore
+        dtype = op.loop_var.dtype
+        start = [AssignStmt(op.loop_var, cast_scalar(op.start, dtype, op.span), op.span)]
+        stop = cast_scalar(op.stop, dtype, op.span)
+        if not _Assigned(op.body).found.isdisjoint(walk(stop)):
+            kept = Var("stop__tmp_v0", ScalarType(dtype), op.span)
+            start.append(AssignStmt(kept, stop, op.span))
+            stop = kept
+        within = compare(op.loop_var, stop, DataType.BOOL, op.span)
+        condition = And(within, iteration.unbroken(), DataType.BOOL, op.span)
+        advanced = Add(op.loop_var, op.step, dtype, op.span)
         advance = IfStmt(iteration.unbroken(), AssignStmt(op.loop_var, advanced, op.span), None, [], op.span)
         body = iteration.body(advance)
-        start = AssignStmt(op.loop_var, op.start, op.span)
         loop = WhileStmt(condition, op.iter_args, body, op.return_vars, op.span, op.leading_comments)
-        return [start, iteration.reset_break(), loop]
+        return [*start, iteration.reset_break(), loop]
 
     def rewrite_body(self, body: Stmt) -> Stmt:
         made = self.rewrite(body)
@@ -160,7 +178,7 @@ class _Iteration:
         self._flagged = False
 
     def unbroken(self) -> Expr:
-        return Not(self._broken, DataType.BOOL, self._loop.span)  # pyright: ignore
+        return Not(self._broken, DataType.BOOL, self._loop.span)
 
     def reset_break(self) -> Stmt:
         return AssignStmt(self._broken, ConstBool(False, self._loop.span), self._loop.span)
@@ -230,9 +248,9 @@ class _Iteration:
         other_body = seq(other_stmts, stmt.span) if stmt.else_body is not None else None
         first = stmt.replace(then_body=seq(then_stmts, stmt.span), else_body=other_body)
         guards = [f for f, on in ((self._broken, exits.breaks), (self._left, exits.continues)) if on]
-        stay: Expr = Not(guards[0], DataType.BOOL, stmt.span)  # pyright: ignore
+        stay: Expr = Not(guards[0], DataType.BOOL, stmt.span)
         for flag in guards[1:]:
-            stay = And(stay, Not(flag, DataType.BOOL, stmt.span), DataType.BOOL, stmt.span)  # pyright: ignore
+            stay = And(stay, Not(flag, DataType.BOOL, stmt.span), DataType.BOOL, stmt.span)
         rest_stmts, rest_values = self._lower(rest, flagged)
         made, carried = self._join(stay, rest_stmts, rest_values, [], self._loop.iter_args, stmt)
         return [first, *made], carried

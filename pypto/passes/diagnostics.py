@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from ..errors import Diagnostic, DiagnosticSeverity, Location
 from ..logging import log_info, log_warn
+from .enum_set import EnumSet
 
 if TYPE_CHECKING:
     from ..ir.program import Program
@@ -38,42 +39,10 @@ class DiagnosticCheck(Enum):
     OutParamWriteDropped = 3
 
 
-class DiagnosticCheckSet:
+class DiagnosticCheckSet(EnumSet[DiagnosticCheck]):
     """A mutable set of checks."""
 
-    __slots__ = ("_items",)
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __init__(self, items: Iterable[DiagnosticCheck] = ()) -> None:
-        self._items = set(items)
-
-    def insert(self, check: DiagnosticCheck) -> None:
-        self._items.add(check)
-
-    def remove(self, check: DiagnosticCheck) -> None:
-        """Take ``check`` out; nothing happens when it is not in."""
-        self._items.discard(check)
-
-    def contains(self, check: DiagnosticCheck) -> bool:
-        return check in self._items
-
-    def empty(self) -> bool:
-        return not self._items
-
-    def difference(self, other: Iterable[DiagnosticCheck]) -> DiagnosticCheckSet:
-        return DiagnosticCheckSet(self._items.difference(other))
-
-    def union_with(self, other: Iterable[DiagnosticCheck]) -> DiagnosticCheckSet:
-        return DiagnosticCheckSet(self._items.union(other))
-
-    def __iter__(self) -> Iterator[DiagnosticCheck]:
-        return iter(sorted(self._items, key=lambda c: c.value))
-
-    def __eq__(self, other: object) -> bool:
-        return self._items == other._items if isinstance(other, DiagnosticCheckSet) else NotImplemented
-
-    def __repr__(self) -> str:
-        return "{" + ", ".join(c.name for c in self) + "}"
+    __slots__ = ()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 from ..backend.target import Target
 from ..errors import InternalError, KernelValueError
 from ..ir.enums import FunctionType, MemorySpace
-from ..ir.expr import Call, ConstInt, Expr, IterArg, MemRef, Var
+from ..ir.expr import Call, ConstInt, Expr, IterArg, MemRef, Var, tile_type_of
 from ..ir.node import NodeList
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, seq
@@ -157,7 +157,7 @@ class _Placer(Rewriter):
         source, decl = _source(value)
         if source is None:
             popped = isinstance(value, Call) and value.op.name.startswith(_POP)
-            if popped and tile_bytes(var.type, self._target) is not None:  # pyright: ignore[reportArgumentType]
+            if popped and tile_bytes(tile_type_of(var), self._target) is not None:
                 return var
             return self._own(var)
         if not isinstance(source.type, TileType):
@@ -165,11 +165,11 @@ class _Placer(Rewriter):
         self._declared.refuse_view(var)
         made = _shared(var, source.type)
         steps = self._steps_of(source)
-        if decl is not None and decl.inherits is not None and source.type.memref is not None:
-            place = view_place(source.type, steps, var.type, value) if steps is not None else None  # pyright: ignore
+        whole = source.type.memref
+        if isinstance(value, Call) and decl is not None and decl.inherits is not None and whole is not None:
+            place = view_place(source.type, steps, tile_type_of(var), value) if steps is not None else None
             if place is None:
                 return made
-            whole = source.type.memref
             offset = index_add(whole.byte_offset, place.offset)
             made = _moved(var, MemRef(whole.base, offset, place.span, span=var.span))
         if steps is not None:
@@ -179,7 +179,7 @@ class _Placer(Rewriter):
     def _steps_of(self, var: Var) -> Steps | None:
         """How the tile is laid out: a window, and what is written in place of one, as the tile it is a window of."""
         known = self._steps.get(var)
-        return steps_of(var.type, self._target) if known is None else known  # pyright: ignore[reportArgumentType]
+        return steps_of(tile_type_of(var), self._target) if known is None else known
 
     def _whole(self, value: Expr, stmt: Stmt, copies: list[Stmt]) -> Expr:
         """``value``, or if it is a window of a tile, a copy of it: what is carried or yielded has its own buffer."""
@@ -308,9 +308,9 @@ class _Declarations:
         self._slots: dict[Var, Allocation] = {}
         self._counts: dict[Var, int] = {}
         for var in tile_definitions(function):
-            memref = var.type.memref  # pyright: ignore[reportAttributeAccessIssue]
-            if memref is not None and memref.is_pinned:
-                self._bind(var, var.type, memref, target)  # pyright: ignore[reportArgumentType]
+            type = tile_type_of(var)
+            if type.memref is not None and type.memref.is_pinned:
+                self._bind(var, type, type.memref, target)
 
     def _bind(self, var: Var, type: TileType, memref: MemRef, target: Target) -> None:
         size = tile_bytes(type, target)
@@ -340,7 +340,7 @@ class _Declarations:
         )
 
     def refuse_view(self, var: Var) -> None:
-        memref = var.type.memref  # pyright: ignore[reportAttributeAccessIssue]
+        memref = tile_type_of(var).memref
         if memref is not None and memref.is_pinned:
             raise KernelValueError(
                 f"tile '{shown(var)}' lands in its source tile's allocation and cannot be bound to "

@@ -7,6 +7,7 @@ the body assigns another value is copied first.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -132,9 +133,11 @@ class _Inliner(Hoister):
 def _body_and_results(function: Function) -> tuple[list[Stmt], Sequence[Expr]]:
     """The statements before a function's final return, and what it returns; a tuple made only to return goes."""
     stmts = flatten_to_stmts(function.body)
-    if not stmts or not isinstance(stmts[-1], ReturnStmt):
+    last = stmts[-1] if stmts else None
+    if not isinstance(last, ReturnStmt):
         return stmts, ()
-    values = stmts.pop().value  # pyright: ignore[reportAttributeAccessIssue]
+    values = last.value
+    stmts.pop()
     made = stmts[-1] if stmts else None
     if len(values) != 1 or not isinstance(made, AssignStmt) or made.var is not values[0]:
         return stmts, values
@@ -143,25 +146,31 @@ def _body_and_results(function: Function) -> tuple[list[Stmt], Sequence[Expr]]:
 
 def _without_tuples(stmts: list[Stmt]) -> list[Stmt]:
     """Results that are made a tuple and taken apart at once, assigned one by one."""
-    for i, stmt in enumerate(stmts):
+    if not any(isinstance(s, AssignStmt) and isinstance(s.value, MakeTuple) for s in stmts):
+        return stmts
+    uses = Counter(node for s in stmts for node in walk(s) if type(node) is Var)
+    made: list[Stmt] = []
+    pending = deque(stmts)
+    while pending:
+        stmt = pending.popleft()
+        made.append(stmt)
         if not isinstance(stmt, AssignStmt) or not isinstance(stmt.value, MakeTuple):
             continue
-        parts: list[AssignStmt] = []
-        for part in stmts[i + 1 :]:
-            value = part.value if isinstance(part, AssignStmt) else None
+        parts: list[tuple[AssignStmt, Expr]] = []
+        for part in pending:
+            if not isinstance(part, AssignStmt):
+                break
+            value = part.value
             if not isinstance(value, TupleGetItemExpr) or value.tuple is not stmt.var:
                 break
-            parts.append(part)  # pyright: ignore[reportArgumentType]
-        values = [stmt.value.elements[p.value.index] for p in parts]  # pyright: ignore[reportAttributeAccessIssue]
-        clobbered = any(p.var is v for n, p in enumerate(parts) for v in values[n + 1 :])
-        if not clobbered and not _uses(stmts[i + 1 + len(parts) :], stmt.var):
-            split = [p.replace(value=v) for p, v in zip(parts, values)]
-            return [*stmts[:i], *split, *_without_tuples(stmts[i + 1 + len(parts) :])]
-    return stmts
-
-
-def _uses(stmts: list[Stmt], var: Var) -> bool:
-    return any(node is var for stmt in stmts for node in walk(stmt))
+            parts.append((part, stmt.value.elements[value.index]))
+        clobbered = any(p.var is v for n, (p, _) in enumerate(parts) for _, v in parts[n + 1 :])
+        if not clobbered and uses[stmt.var] == len(parts):
+            made.pop()
+            for part, element in parts:
+                pending.popleft()
+                made.append(part.replace(value=element))
+    return made
 
 
 def _with_args(rewriter: Rewriter, call: Call) -> Call:
@@ -232,6 +241,5 @@ class _Assigned(Visitor):
 
     def visit_assign_stmt(self, op: AssignStmt) -> None:
         self.assigned.add(op.var)
-        index = written_arg(op.value)
-        if index is None or op.value.args[index] is not op.var:  # pyright: ignore[reportAttributeAccessIssue]
+        if written_arg(op.value) is not op.var:
             self.rebound.add(op.var)

@@ -262,4 +262,4 @@ class _Tagger(Rewriter):
 
 def _is_accumulator(call: Call) -> bool:
     on_cube = call.op.decl is not None and call.op.decl.core is Core.CUBE
-    return on_cube and call.type.memory_space is MemorySpace.Acc  # pyright: ignore[reportAttributeAccessIssue]
+    return on_cube and isinstance(call.type, TileType) and call.type.memory_space is MemorySpace.Acc

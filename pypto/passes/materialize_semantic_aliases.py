@@ -29,6 +29,8 @@ from .memory_model import (
     copy_of,
     fills_buffer,
     on_chip,
+    place_of,
+    placed_in,
     shown,
     value_at,
     with_allocations,
@@ -111,7 +113,7 @@ class _Plan:
         self._lifetimes = Lifetimes(function)
         self._classes: dict[Var, _Class] = {}
         self._makers: dict[Var, Call] = {}
-        self._in_place: list[tuple[AssignStmt, int]] = []
+        self._in_place: list[tuple[AssignStmt, Expr, int]] = []
         self._regions: list[ForStmt | WhileStmt | IfStmt] = []
         self.before: dict[int, list[_Copy]] = {}
         self.operands: dict[int, dict[int, Var]] = {}
@@ -119,8 +121,8 @@ class _Plan:
         for var in function.params:
             self._add(var)
         self._scan(function.body)
-        for stmt, index in self._in_place:
-            self._link_in_place(stmt, index)
+        for stmt, operand, index in self._in_place:
+            self._link_in_place(stmt, operand, index)
         for region in self._regions:
             self._link_region(region)
         self._check_declared()
@@ -168,12 +170,13 @@ class _Plan:
         if decl.inherits is not None:
             self._same_content(var, value.args[decl.arg_index(decl.inherits)])
         elif decl.reuses is not None:
-            self._in_place.append((stmt, decl.arg_index(decl.reuses)))
+            index = decl.arg_index(decl.reuses)
+            self._in_place.append((stmt, value.args[index], index))
         elif value.op.name == "tile.create":
             self._makers[var] = value
 
     def _same_content(self, var: Var, source: Expr) -> None:
-        mine, other = self._classes[var], self._classes.get(source)  # pyright: ignore[reportArgumentType]
+        mine, other = self._classes[var], self._classes.get(source) if isinstance(source, Var) else None
         if other is not None:
             self._merge(other, mine, RangeSet([*other.ranges, *mine.ranges]))
 
@@ -225,14 +228,11 @@ class _Plan:
         self.before.setdefault(id(stmt), []).append(_Copy(var, source, again))
         return var
 
-    def _link_in_place(self, stmt: AssignStmt, index: int) -> None:
-        operand = stmt.value.args[index]  # pyright: ignore[reportAttributeAccessIssue]
-        if operand not in self._classes or self._join(stmt.var, operand):
+    def _link_in_place(self, stmt: AssignStmt, operand: Expr, index: int) -> None:
+        if not isinstance(operand, Var) or operand not in self._classes or self._join(stmt.var, operand):
             return
         p = self._lifetimes.positions[id(stmt)]
-        place = on_chip(stmt.var.type)
-        assert place is not None
-        copy = self._copy(operand, place, RangeSet([(p - STEP // 2 + 1, p + 1)]), stmt)
+        copy = self._copy(operand, place_of(stmt.var), RangeSet([(p - STEP // 2 + 1, p + 1)]), stmt)
         self._require(copy, stmt.var)
         self.operands.setdefault(id(stmt), {})[index] = copy
 
@@ -252,9 +252,7 @@ class _Plan:
         if not isinstance(initial, Var) or (initial in self._classes and self._join(arg, initial)):
             return
         p = self._lifetimes.positions[id(loop)]
-        place = on_chip(arg.type)
-        assert place is not None
-        copy = self._copy(initial, place, RangeSet([(p - STEP * slot + 1, p + 1)]), loop)
+        copy = self._copy(initial, place_of(arg), RangeSet([(p - STEP * slot + 1, p + 1)]), loop)
         self._require(copy, arg)
         self.initial[arg] = copy
 
@@ -282,9 +280,7 @@ class _Plan:
             ready = next((i for i, (_, result) in pending.items() if self._classes[result] not in sources), None)
             first = ready if ready is not None else next(iter(pending))
             value, result = pending[first]
-            place = on_chip(result.type)
-            assert place is not None
-            copy = self._copy(value, place, RangeSet([(p - STEP * slot + 1, p + 1)]), end)
+            copy = self._copy(value, place_of(result), RangeSet([(p - STEP * slot + 1, p + 1)]), end)
             slot -= 1
             if ready is None:
                 pending[first] = (copy, result)
@@ -317,8 +313,7 @@ class _Plan:
         for group in dict.fromkeys(self._classes.values()):
             base = self._base_of(group, claimed)
             for var in group.members:
-                memref = on_chip(var.type)
-                assert memref is not None
+                memref = place_of(var)
                 if memref.base is not base:
                     places[var] = MemRef(base, memref.byte_offset, memref.size, span=memref.span)
                 self._grow(wanted, base, memref, var)
@@ -329,22 +324,20 @@ class _Plan:
         """The group's declared allocation, else the first of its own that no other group has, else a new one."""
         if group.pinned is not None:
             return group.pinned
-        own = {memref.base for var in group.members if (memref := on_chip(var.type)) is not None}
+        own = {place_of(var).base for var in group.members}
         free = [b for b in own if b in self._rank and b not in claimed and not self._known[b].pinned]
         if free:
             base = min(free, key=self._rank.__getitem__)
         else:
             first = group.members[0]
-            space = first.type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
-            base = MemRef(space, 0, 0, next(self._ids), first.span).base
+            base = MemRef(placed_in(first), 0, 0, next(self._ids), first.span).base
         claimed.add(base)
         return base
 
     def _grow(self, wanted: dict[Var, Allocation], base: Var, memref: MemRef, var: Var) -> None:
         known = wanted.get(base) or self._known.get(base)
-        space = var.type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
         if known is None:
-            known = Allocation(space, 0)
+            known = Allocation(placed_in(var), 0)
         offset = getattr(memref.byte_offset, "value", 0)
         size = known.size if known.pinned else max(known.size, offset + memref.size)
         wanted[base] = known._replace(size=size)

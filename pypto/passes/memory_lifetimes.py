@@ -12,9 +12,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache
+from math import prod
 from typing import Any
 
-from ..ir.expr import Call, Expr, Op, TupleGetItemExpr, Var
+from ..ir.expr import Call, Expr, Op, TupleGetItemExpr, Var, const_value, tile_type_of
 from ..ir.program import Function
 from ..ir.stmt import (
     AssignStmt,
@@ -29,9 +30,9 @@ from ..ir.stmt import (
     YieldStmt,
     flatten_to_stmts,
 )
-from ..ir.types import TileType, TupleType, same_dims
+from ..ir.types import TileType, TupleType, same_dims, static_dims
 from ..ops.registry import ArgEffect, OpDecl
-from .memory_model import tile_vars
+from .memory_model import on_chip, tile_vars
 
 Range = tuple[int, int]
 STEP = 4
@@ -238,7 +239,7 @@ def hazards(made: Call, result: Var | None) -> frozenset[int]:
     """Arguments that are still read, or written, while the result is being written.
 
     Those are all arguments of an operator that is not in-place safe, scratch arguments, and operands whose
-    elements do not stand where the result's do: a narrower dtype, or another shape.
+    elements do not stand where the result's do: a narrower dtype, another shape, or a window of a larger tile.
     """
     type = made.type if result is None else result.type
     results = [t for t in (type.types if isinstance(type, TupleType) else (type,)) if isinstance(t, TileType)]
@@ -265,10 +266,18 @@ def _facts(op: Op) -> tuple[bool, frozenset[int], frozenset[int]]:
 
 def _misaligned(operand: Expr, results: list[TileType]) -> bool:
     """Whether a result's elements, in the operand's buffer, would fall on elements not read yet."""
-    for type in (v.type for v in tile_vars(operand)):
+    for type in map(tile_type_of, tile_vars(operand)):
         for result in results:
-            if type is result or type.memory_space is not result.memory_space:  # pyright: ignore
+            if type is result or type.memory_space is not result.memory_space:
                 continue
-            if type.dtype.bits < result.dtype.bits or not same_dims(type.shape, result.shape):  # pyright: ignore
+            if type.dtype.bits < result.dtype.bits or not same_dims(type.shape, result.shape) or _is_window(type):
                 return True
     return False
+
+
+def _is_window(type: TileType) -> bool:
+    """Whether a tile is placed past the start of its buffer or has gaps between its rows."""
+    memref, dims = on_chip(type), static_dims(type.shape)
+    if memref is None or dims is None:
+        return False
+    return const_value(memref.byte_offset) != 0 or memref.size > type.dtype.storage_bytes(prod(dims))

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from ..backend.formats import tile_format
 from ..backend.target import Target
 from ..dtypes import DataType
-from ..errors import KernelValueError, UnsupportedError
+from ..errors import InternalError, KernelValueError, UnsupportedError
 from ..ir import expr as E
 from ..ir.enums import MemorySpace, TileLayout
-from ..ir.expr import Call, ConstInt, Expr, MemRef, Var
+from ..ir.expr import Call, ConstInt, Expr, MemRef, Var, tile_type_of
 from ..ir.node import IGNORE
 from ..ir.program import Function
 from ..ir.scalar import binary
@@ -94,6 +94,22 @@ def value_at(value: Any, var: Var, before: Type | None = None) -> Any:
 def on_chip(type: Type) -> MemRef | None:
     """The place of a tile in a core's memory; None for what has none."""
     return type.memref if isinstance(type, TileType) and type.memory_space is not MemorySpace.DDR else None
+
+
+def place_of(var: Var) -> MemRef:
+    """The place of what is known to be a tile in a core's memory. Raises InternalError for anything else."""
+    memref = on_chip(var.type)
+    if memref is None:
+        raise InternalError(f"'{var.name_hint}' has no place in a core's memory", var.span)
+    return memref
+
+
+def placed_in(tile: Expr) -> MemorySpace:
+    """The memory of a tile. Raises InternalError where none is decided yet."""
+    space = tile_type_of(tile).memory_space
+    if space is None:
+        raise InternalError("a tile without a memory: InferTileMemorySpace has not run", tile.span)
+    return space
 
 
 def box_of(type: TileType, target: Target, padded: bool) -> tuple[int, int]:
@@ -234,20 +250,22 @@ def alloc_stmt(base: Var, allocation: Allocation) -> AssignStmt:
     return AssignStmt(base, made, base.span)
 
 
-def is_alloc(stmt: Stmt) -> bool:
-    """Whether a statement declares an allocation."""
-    return isinstance(stmt, AssignStmt) and isinstance(stmt.value, Call) and stmt.value.op.name == ALLOC
+def allocated_by(stmt: Stmt) -> tuple[Var, Allocation] | None:
+    """The address variable and allocation a statement declares; None for any other statement."""
+    if not isinstance(stmt, AssignStmt) or not isinstance(stmt.value, Call) or stmt.value.op.name != ALLOC:
+        return None
+    facts = stmt.value.kwargs
+    return stmt.var, Allocation(facts["memory_space"], facts["size"], facts.get("pinned", False))
 
 
 def allocations(body: Stmt) -> dict[Var, Allocation]:
     """What the statements at the head of a function body allocate, by address variable, in order."""
     found: dict[Var, Allocation] = {}
     for stmt in flatten_to_stmts(body):
-        if not is_alloc(stmt):
+        made = allocated_by(stmt)
+        if made is None:
             break
-        facts: dict[str, Any] = stmt.value.kwargs  # pyright: ignore[reportAttributeAccessIssue]
-        allocation = Allocation(facts["memory_space"], facts["size"], facts.get("pinned", False))
-        found[stmt.var] = allocation  # pyright: ignore[reportAttributeAccessIssue]
+        found[made[0]] = made[1]
     return found
 
 
@@ -263,13 +281,12 @@ def with_allocations(body: Stmt, wanted: Mapping[Var, Allocation]) -> Stmt:
 def fills_buffer(type: Type, target: Target) -> bool:
     """Whether a placed tile's rows follow one another as in a buffer of its own: it is no window with gaps."""
     memref = on_chip(type)
-    return memref is not None and memref.size == tile_bytes(type, target)  # pyright: ignore[reportArgumentType]
+    return memref is not None and isinstance(type, TileType) and memref.size == tile_bytes(type, target)
 
 
 def copy_of(tile: Expr, stmt: Stmt) -> Call:
     """The call that copies ``tile`` within its memory, for use before ``stmt``."""
-    space = tile.type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
-    return call("tile.move", tile, target_memory=space, span=stmt.span)
+    return call("tile.move", tile, target_memory=tile_type_of(tile).memory_space, span=stmt.span)
 
 
 _NAMES = {MemorySpace.Acc: "L0C accumulator"}
@@ -277,7 +294,7 @@ _NAMES = {MemorySpace.Acc: "L0C accumulator"}
 
 def check_copy(tile: Var, stmt: Stmt, target: Target) -> None:
     """Raises UnsupportedError where no instruction copies ``tile`` within its memory."""
-    space = tile.type.memory_space  # pyright: ignore[reportAttributeAccessIssue]
+    space = placed_in(tile)
     if space is MemorySpace.Vec or target.can_move(space, space):
         return
     name = _NAMES.get(space, space.name)

@@ -65,13 +65,13 @@ def holds_call(expr: Expr) -> bool:
     return any(isinstance(node, (Call, Submit)) for node in walk(expr))
 
 
-def written_arg(call: Expr) -> int | None:
-    """Index of the tensor argument whose buffer an operator writes and returns, as a store does its target."""
+def written_arg(call: Expr) -> Expr | None:
+    """The tensor argument whose buffer an operator writes and returns, as a store does its target."""
     if not isinstance(call, Call) or call.op.decl is None or not isinstance(call.type, TensorType):
         return None
     for i, arg in enumerate(call.args):
         if isinstance(arg.type, TensorType) and arg_effect(call, i) is not ArgEffect.Read:
-            return i
+            return arg
     return None
 
 
@@ -79,10 +79,7 @@ class BindStores(Rewriter):
     """Names the result of every store that stands alone: ``store(t, at, out)`` becomes ``out = store(t, at, out)``."""
 
     def visit_eval_stmt(self, op: EvalStmt) -> Stmt:
-        index = written_arg(op.expr)
-        if index is None:
-            return op
-        target = op.expr.args[index]  # pyright: ignore[reportAttributeAccessIssue]
+        target = written_arg(op.expr)
         if not isinstance(target, Var):
             return op
         return AssignStmt(target, op.expr, op.span, op.leading_comments)
@@ -116,8 +113,8 @@ class Buffers(_Walk):
     def _root(self, expr: Expr) -> Var | None:
         if isinstance(expr, Var):
             return self.root.get(expr)
-        index = self._result_arg(expr)
-        return self._root(expr.args[index]) if index is not None else None  # pyright: ignore[reportAttributeAccessIssue]
+        arg = self._result_arg(expr)
+        return self._root(arg) if arg is not None else None
 
     def visit_var(self, op: Var) -> None:
         root = self.root.get(op) or self.views.get(op)
@@ -139,13 +136,12 @@ class Buffers(_Walk):
         if isinstance(value, TupleGetItemExpr):
             self._bind_member(op.var, value)
             return
-        index = self._result_arg(value)
-        if index is not None:
-            arg = value.args[index]  # pyright: ignore[reportAttributeAccessIssue]
+        arg = self._result_arg(value)
+        if arg is not None:
             root = self._root(arg)
             if root is not None:
                 self.root[op.var] = root
-            elif arg in self.views:
+            elif isinstance(arg, Var) and arg in self.views:
                 self.views[op.var] = self.views[arg]
         elif isinstance(value, Call) and value.op.decl is not None and value.op.decl.inherits is not None:
             source = value.args[value.op.decl.arg_index(value.op.decl.inherits)]
@@ -153,27 +149,28 @@ class Buffers(_Walk):
             if root is not None and isinstance(value.type, TensorType):
                 self.views[op.var] = root
 
-    def _result_arg(self, value: Expr) -> int | None:
-        """Index of the argument that a call's one result is."""
+    def _result_arg(self, value: Expr) -> Expr | None:
+        """The argument that a call's one result is."""
         if isinstance(value, Call) and isinstance(value.op, GlobalVar):
-            return self._returned_param(value, 0)
+            return self._returned_arg(value, 0)
         return written_arg(value)
 
     def _bind_member(self, var: Var, member: TupleGetItemExpr) -> None:
         call = self._results.get(member.tuple) if isinstance(member.tuple, Var) else None
-        index = self._returned_param(call, member.index) if call is not None else None
-        root = self._root(call.args[index]) if call is not None and index is not None else None
+        arg = self._returned_arg(call, member.index) if call is not None else None
+        root = self._root(arg) if arg is not None else None
         if root is not None:
             self.root[var] = root
 
-    def _returned_param(self, call: Call | Submit, index: int) -> int | None:
-        """Position of the argument that result ``index`` of a called function is."""
+    def _returned_arg(self, call: Call | Submit, index: int) -> Expr | None:
+        """The argument that result ``index`` of a called function is."""
         name = call.op.name
         if name not in self._returned:
             callee = self._program.get_function(name)
             self._returned[name] = returned_params(callee) if callee is not None else []
         found = self._returned[name]
-        return found[index] if index < len(found) else None
+        position = found[index] if index < len(found) else None
+        return call.args[position] if position is not None else None
 
     def visit_call(self, op: Call) -> None:
         if isinstance(op.op, GlobalVar):
@@ -203,14 +200,15 @@ class Buffers(_Walk):
     def _access(self, arg: Expr, effect: ArgEffect) -> None:
         root = self._root(arg)
         part = self.views.get(arg) if isinstance(arg, Var) else None
-        if not isinstance(arg, Var) or (root is None and part is None):
+        touched = root if root is not None else part
+        if touched is None or not isinstance(arg, Var):
             self.visit(arg)
-        if root is None and part is None:
+        if touched is None:
             return
         if effect is not ArgEffect.Read:
-            self.written.add(root or part)  # pyright: ignore[reportArgumentType]
+            self.written.add(touched)
         if effect is not ArgEffect.Write:
-            self.read.add(root or part)  # pyright: ignore[reportArgumentType]
+            self.read.add(touched)
 
     def visit_yield_stmt(self, op: YieldStmt) -> None:
         """Handing a tensor on reads nothing of it."""

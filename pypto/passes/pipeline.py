@@ -8,7 +8,7 @@ from enum import Enum
 
 from ..errors import Diagnosed, InternalError
 from ..ir.program import Program, summarize
-from ..ir.stmt import AssignStmt, ReturnStmt, flatten_to_stmts
+from ..ir.stmt import AssignStmt, ReturnStmt, SeqStmts, flatten_to_stmts
 from ..ir.types import UnknownType
 from ..ir.visitor import walk
 from .base import Pass
@@ -121,7 +121,7 @@ def check_roundtrip(pass_name: str, program: Program) -> None:
 
 
 def _is_expressible(program: Program) -> bool:
-    """Whether functions with results return, and every value assigned has a type: parsing would infer one."""
+    """Whether functions with results return, values assigned have types, and no block assigns one object twice."""
     for function in program.functions.values():
         if function.return_types and not any(isinstance(s, ReturnStmt) for s in flatten_to_stmts(function.body)[-1:]):
             return False
@@ -129,7 +129,15 @@ def _is_expressible(program: Program) -> bool:
             for node in walk(function):
                 if isinstance(node, AssignStmt) and isinstance(node.value.type, UnknownType):
                     return False
+        if any(isinstance(node, SeqStmts) and _assigns_twice(node) for node in walk(function)):
+            return False
     return True
+
+
+def _assigns_twice(block: SeqStmts) -> bool:
+    """Whether one block assigns one variable object twice: in text, the second assignment makes a new variable."""
+    assigned = [s.var for s in block.stmts if isinstance(s, AssignStmt)]
+    return len(set(assigned)) != len(assigned)
 
 
 def make_roundtrip_instrument() -> PassInstrument:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum
+
+from .enum_set import EnumSet
 
 
 class IRProperty(Enum):
@@ -51,65 +52,14 @@ class IRProperty(Enum):
     AccToGmStoreValid = 39
     AtomicAddDtypeValid = 40
 
-    def __lt__(self, other: IRProperty) -> bool:
-        return self.value < other.value
-
 
 P = IRProperty
 
 
-class IRPropertySet:
+class IRPropertySet(EnumSet[IRProperty]):
     """A mutable set of properties."""
 
-    __slots__ = ("_items",)
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __init__(self, items: Iterable[IRProperty] = ()) -> None:
-        self._items = set(items)
-
-    def insert(self, prop: IRProperty) -> None:
-        self._items.add(prop)
-
-    def remove(self, prop: IRProperty) -> None:
-        """Take ``prop`` out; nothing happens when it is not in."""
-        self._items.discard(prop)
-
-    def contains(self, prop: IRProperty) -> bool:
-        return prop in self._items
-
-    def contains_all(self, other: Iterable[IRProperty]) -> bool:
-        return self._items.issuperset(other)
-
-    def union_with(self, other: Iterable[IRProperty]) -> IRPropertySet:
-        return IRPropertySet(self._items.union(other))
-
-    def difference(self, other: Iterable[IRProperty]) -> IRPropertySet:
-        return IRPropertySet(self._items.difference(other))
-
-    def intersection(self, other: Iterable[IRProperty]) -> IRPropertySet:
-        return IRPropertySet(self._items.intersection(other))
-
-    def empty(self) -> bool:
-        return not self._items
-
-    def to_list(self) -> list[IRProperty]:
-        """The properties in declaration order."""
-        return sorted(self._items)
-
-    def __iter__(self):
-        return iter(self.to_list())
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __contains__(self, prop: object) -> bool:
-        return prop in self._items
-
-    def __eq__(self, other: object) -> bool:
-        return self._items == other._items if isinstance(other, IRPropertySet) else NotImplemented
-
-    def __repr__(self) -> str:
-        return "{" + ", ".join(p.name for p in self.to_list()) + "}"
+    __slots__ = ()
 
 
 STRUCTURAL = frozenset(

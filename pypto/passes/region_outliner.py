@@ -97,19 +97,17 @@ class RegionOutliner(Hoister):
     ) -> Function:
         """The function of a region, with variables of its own for what it shares with the caller."""
         inside = Rewriter()
-        for symbolic in (False, True):
-            for var in captured:
-                if var.type.symbolic is symbolic:
-                    inside.vars[var] = Var(var.name_hint, inside.rewrite_type(var.type), var.span)
-        for var in results:
-            inside.vars[var] = Var(var.name_hint, inside.rewrite_type(var.type), var.span)
+        own: dict[Var, Var] = {}
+        # Symbolic types mention captured scalars, which therefore come first.
+        for var in (*sorted(captured, key=lambda v: v.type.symbolic), *results):
+            own[var] = inside.vars[var] = Var(var.name_hint, inside.rewrite_type(var.type), var.span)
         stmts = [inside.rewrite(body)]
         returned = [inside.vars[buffers.root.get(v, v)] for v in results]
         if returned:
             stmts.append(ReturnStmt(returned, op.span))
         return Function(
             name,
-            [(inside.vars[v], buffers.direction(v)) for v in captured],  # pyright: ignore[reportArgumentType]
+            [(own[v], buffers.direction(v)) for v in captured],
             [v.type for v in returned],
             seq(stmts, op.span),
             op.span,

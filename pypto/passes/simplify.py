@@ -321,7 +321,8 @@ class _Simplifier(Rewriter):
         if not all(map(self._stable, inits)) or self._definitions[op.loop_var] > 1:
             return None
         dtype = op.loop_var.dtype
-        first = start if start.dtype is dtype else scalar_const(const_value(start), dtype, start.span)  # pyright: ignore
+        value = const_value(start)
+        first = start if start.dtype is dtype or value is None else scalar_const(value, dtype, start.span)
         known = dict(self.vars)
         self.vars.update(zip(op.iter_args, inits))
         self.vars[op.loop_var] = first
@@ -387,7 +388,8 @@ class _Dead(_Mentions):
     def __init__(self, function: Function) -> None:
         super().__init__()
         self._scalars: dict[Var, list[AssignStmt]] = {}
-        self._branches: dict[Var, tuple[IfStmt, int]] = {}
+        self._branches: dict[Var, tuple[IfStmt, int, list[Var]]] = {}
+        """Results of branches: which of the results it is, and what either side reads for it."""
         self.assigned: set[Var] = set()
         self.results: dict[IfStmt, set[int]] = {}
         self._in_expr: dict[Var, list[Var]] = {}
@@ -416,7 +418,7 @@ class _Dead(_Mentions):
         here, there = _tail(op.then_body), _tail(op.else_body)
         if here is not None and there is not None and len(here.values) == len(there.values) == len(op.return_vars):
             for i, var in enumerate(op.return_vars):
-                self._branches[var] = (op, i)
+                self._branches[var] = (op, i, [*_mentioned(here.values[i]), *_mentioned(there.values[i])])
 
     def _sweep(self) -> None:
         pending = [v for v in (*self._scalars, *self._branches) if not self._uses[v]]
@@ -426,9 +428,8 @@ class _Dead(_Mentions):
                 self.assigned.add(var)
                 freed = self._in_expr[var]
             else:
-                op, i = self._branches[var]
+                op, i, freed = self._branches[var]
                 self.results.setdefault(op, set()).add(i)
-                freed = [v for body in (op.then_body, op.else_body) for v in _mentioned(_tail(body).values[i])]  # pyright: ignore
             for v in freed:
                 self._uses[v] -= 1
                 if not self._uses[v] and (v in self._scalars or v in self._branches):

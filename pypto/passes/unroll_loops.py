@@ -7,11 +7,11 @@ from typing import Any
 from ..arith import Analyzer, fold_const
 from ..errors import user_error
 from ..ir.enums import ForKind
-from ..ir.expr import BinaryExpr, Expr, UnaryExpr, const_value
+from ..ir.expr import BinaryExpr, Expr, IterArg, UnaryExpr, Var, const_value
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
-from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt, seq
-from ..ir.visitor import Rewriter, splice
+from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt, seq
+from ..ir.visitor import Rewriter, Visitor, splice
 from .base import P, Pass, function_pass
 from .rebinding import rebind
 
@@ -29,7 +29,23 @@ def _unroll(function: Function) -> Function:
     return function if made is function else rebind(made)
 
 
+class _Definitions(Visitor):
+    """The variables a body defines."""
+
+    def __init__(self, body: Stmt) -> None:
+        self.found: set[Any] = set()
+        self.visit(body)
+
+    def define(self, var: Any) -> None:
+        self.found.add(var)
+
+
 class _Unroller(Rewriter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._assigned: set[Var] = set()
+        """What is assigned so far; loops assign these on."""
+
     def _constant(self, bound: Expr, what: str, loop: ForStmt) -> int:
         value = const_value(bound)
         if value is None:
@@ -42,6 +58,7 @@ class _Unroller(Rewriter):
         return value
 
     def visit_for_stmt(self, op: ForStmt) -> Any:
+        before = set(self._assigned)
         body = self._body(op.body)
         if op.kind is not ForKind.Unroll:
             return op.replace(body=body)
@@ -56,7 +73,10 @@ class _Unroller(Rewriter):
             message = f"unrolling {len(values)} iterations exceeds maximum allowed {LIMIT}"
             raise user_error(ValueError, message, op.span, "use pl.range, or unroll an inner loop only")
         dtype, span = op.loop_var.dtype, op.loop_var.span
-        return [_Iteration({op.loop_var: scalar_const(v, dtype, span)}).rewrite(body) for v in values]
+        own = _Definitions(body).found - before
+        constants = [{op.loop_var: scalar_const(v, dtype, span)} for v in values]
+        made = [_Iteration(constant, own).rewrite(body) for constant in constants[:-1]]
+        return made + [_Iteration(constant, set()).rewrite(body) for constant in constants[-1:]]
 
     def _body(self, body: Stmt) -> Stmt:
         made = self.rewrite(body)
@@ -75,15 +95,35 @@ class _Unroller(Rewriter):
 
     visit_scope_stmt = visit_function = visit_while_stmt
 
-    def visit_assign_stmt(self, op: Stmt) -> Stmt:
+    def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
+        self._assigned.add(op.var)
+        return op
+
+    def visit_eval_stmt(self, op: Stmt) -> Stmt:
         """Holds no loops."""
         return op
 
-    visit_eval_stmt = visit_yield_stmt = visit_return_stmt = visit_assign_stmt
+    visit_yield_stmt = visit_return_stmt = visit_eval_stmt
 
 
 class _Iteration(Rewriter):
-    """Puts a constant for the loop variable and does the arithmetic that decides, as if it had been written so."""
+    """Puts a constant for the loop variable and does the arithmetic that decides, as if it had been written so.
+
+    ``own`` are variables of this iteration alone, which it makes anew; the last keeps them, for what follows the loop.
+    """
+
+    def __init__(self, constant: dict[Var, Expr], own: set[Var]) -> None:
+        super().__init__(constant)
+        self._own = own
+
+    def define(self, var: Any) -> Any:
+        if var in self._own and var not in self.vars:
+            made = self.rebuild_var(var)
+            if made is var:
+                again = (var.init_value,) if isinstance(var, IterArg) else ()
+                made = type(var)(var.name_hint, var.type, *again, var.span)
+            self.vars[var] = made
+        return super().define(var)
 
     def visit_binary_expr(self, op: BinaryExpr | UnaryExpr) -> Expr:
         made = self.generic(op)

@@ -20,6 +20,7 @@ from .instructions import INSTRUCTIONS
 from .ops import OPS, PtoOp, commas
 from .scalar_types import scalar_name
 from .spec import Instruction, Operand, OperandType
+from .sync_ops import SYNC_OPS
 from .types import TYPES, PartitionViewType, TensorViewType, TileBufType
 
 _INS = (
@@ -139,7 +140,7 @@ OPERATIONS: dict[str, type[InstructionOp]] = {name: _operation(spec) for name, s
 
 _ATTRIBUTES: list[type[EnumAttr]] = list(ENUMS.values())
 
-Pto = Dialect("pto", [*OPS, *OPERATIONS.values()], [*TYPES, *_ATTRIBUTES])
+Pto = Dialect("pto", [*OPS, *SYNC_OPS, *OPERATIONS.values()], [*TYPES, *_ATTRIBUTES])
 
 
 @cache

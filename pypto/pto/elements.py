@@ -14,7 +14,6 @@ DATA_TYPES = {dtype.mlir: dtype for dtype in DataType if dtype not in (DataType.
 """Element types by the names PTO text gives them."""
 
 
-
 def is_element(name: str) -> bool:
     return data_type(name) is not None or name in _BY_NAME
 

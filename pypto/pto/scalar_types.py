@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from xdsl.dialects.builtin import (
@@ -12,12 +13,14 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     Signedness,
+    VectorType,
 )
 from xdsl.ir import Attribute
 
 INDEX = IndexType()
 I64 = IntegerType(64)
 
+_VECTOR = re.compile(r"vector<(\d+)x(\w+)>")
 _SIGNEDNESS = {"i": Signedness.SIGNLESS, "si": Signedness.SIGNED, "ui": Signedness.UNSIGNED}
 _FLOATS = {"f16": Float16Type, "bf16": BFloat16Type, "f32": Float32Type, "f64": Float64Type}
 
@@ -29,6 +32,10 @@ def scalar_type(name: str) -> Attribute | None:
         return INDEX
     if name in _FLOATS:
         return _FLOATS[name]()
+    vector = _VECTOR.fullmatch(name)
+    if vector is not None:
+        element = scalar_type(vector.group(2))
+        return None if element is None else VectorType(element, [int(vector.group(1))])
     prefix = name.rstrip("0123456789")
     if prefix in _SIGNEDNESS and prefix != name:
         return IntegerType(int(name[len(prefix) :]), _SIGNEDNESS[prefix])

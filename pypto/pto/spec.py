@@ -6,7 +6,7 @@ instruction. Operands are written as in the assembly, scratch ones marked ``~``,
     declare("trowsum", "src ~tmp? -> dst", pipe="V", checks=(...), bind=...)
 
 A kind follows a colon; without one the operand is a tile. Kinds: ``tile``, ``view`` (a window of
-global memory), ``scalar``, ``int``, ``index``, ``any`` (tile or scalar). Attributes are
+global memory), ``scalar``, ``int``, ``index``, ``any`` (tile or scalar), ``block`` (tile or window). Attributes are
 ``name:kind=default``, or ``name?:kind`` without one; a kind is an enumeration of `ENUMERATIONS`,
 ``bool``, ``int`` or ``str``.
 """
@@ -46,6 +46,8 @@ class Operand:
             return shape == self.kind
         if self.kind == "any":
             return shape != "view"
+        if self.kind == "block":
+            return shape != "scalar"
         return shape == "scalar"
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from ..dtypes import DataType
 from ..errors import user_error
 from ..ir.enums import TensorLayout
-from ..ir.expr import ConstInt, Expr, Var
+from ..ir.expr import ConstInt, Expr, Var, tensor_type_of
 from ..ir.naming import written_name
-from ..ir.types import ScalarType, TensorType
+from ..ir.types import TensorType
 
 
 class ArrayArg:
@@ -77,8 +77,7 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
 
     Raises TypeError for something that is no array or has another dtype, ValueError for another shape.
     """
-    type = param.type
-    assert isinstance(type, TensorType)
+    type = tensor_type_of(param)
     try:
         array = as_numpy(value)
     except TypeError as error:
@@ -105,16 +104,14 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
 
 def new_array(param: Var, dims: Mapping[Var, int]) -> np.ndarray:
     """An array of zeros for tensor parameter ``param``. ValueError when ``dims`` does not give its shape."""
-    type = param.type
-    assert isinstance(type, TensorType)
-    shape = [evaluate_dim(d, dims) for d in type.shape]
-    if None in shape:
+    type = tensor_type_of(param)
+    shape = [n for d in type.shape if (n := evaluate_dim(d, dims)) is not None]
+    if len(shape) != len(type.shape):
         wanted = ", ".join(str(_shown(d, dims)) for d in type.shape)
         name = written_name(param.name_hint)
-        raise user_error(
-            ValueError, f"the shape [{wanted}] of {name!r} does not follow from the arguments: give the array", param.span
-        )
-    return np.zeros(shape, type.dtype.numpy)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        message = f"the shape [{wanted}] of {name!r} does not follow from the arguments: give the array"
+        raise user_error(ValueError, message, param.span)
+    return np.zeros(shape, type.dtype.numpy)
 
 
 def _is_nz(type: TensorType) -> bool:
@@ -149,9 +146,7 @@ def evaluate_dim(dim: Expr, dims: Mapping[Var, int]) -> int | None:
 
 def bind_scalar(param: Var, value: Any) -> int | float | bool:
     """Check a number against scalar parameter ``param``. Raises TypeError, or ValueError when it does not fit."""
-    type = param.type
-    assert isinstance(type, ScalarType)
-    dtype = type.dtype
+    dtype = param.dtype
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     kinds = (bool, int, float, np.generic) if dtype.is_float() else (bool, int, np.integer, np.bool_)

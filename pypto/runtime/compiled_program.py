@@ -23,9 +23,6 @@ from ..ir.types import ScalarType, TensorType
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
 
-_LANE_OPS = ("tile.get_block_idx", "tile.get_block_num", "tile.get_subblock_idx")
-
-
 @dataclass
 class Artifacts:
     """What compilation made: PTO text by kernel, programs after each pass, times in seconds by stage, hints.
@@ -143,6 +140,10 @@ class CompiledProgram:
     @property
     def output_dir(self) -> Path:
         """The folder with everything compilation made. Written once, on first use."""
+        return self.write()
+
+    def write(self) -> Path:
+        """Write what compilation made, unless that was done; the folder."""
         if self._written is None:
             from .files import write_files
 
@@ -251,15 +252,14 @@ class CompiledProgram:
         return results if results is not None else _returned(function, values)
 
     def _extra_args(self, function: Function, dims: Mapping[Var, int], block: Block) -> list[int]:
-        from ..codegen.kernel import dynamic_dims
+        from ..codegen.kernel import dynamic_dims, lane_parameters
 
         lanes = {
             "tile.get_block_idx": block.index,
             "tile.get_block_num": block.count,
             "tile.get_subblock_idx": 0,
         }
-        used = summarize(function).ops
-        return [*(dims[d] for d in dynamic_dims(function)), *(lanes[op] for op in _LANE_OPS if op in used)]
+        return [*(dims[d] for d in dynamic_dims(function)), *(lanes[op] for op in lane_parameters(function))]
 
     def _kernel(self, name: str) -> SimKernel:
         found = self._simulated.get(name)

@@ -45,18 +45,18 @@ def compile(
     Raises the user's error at the user's line for a wrong kernel, TypeError for anything that is no kernel, and
     `pypto.toolchain.PtoasError` when PTOAS rejects a kernel.
     """
-    source = as_program(kernel)
+    source, chip = as_program(kernel), as_target(target)
     level = PassDumpLevel(int(dump_passes)) if isinstance(dump_passes, bool) else dump_passes
     artifacts = Artifacts({}, explicit_dumps=level is PassDumpLevel.EXPLICIT)
     folder = Path(output_dir) if output_dir is not None else None
     active = get_active_profiler()
     profiler = CompileProfiler() if profiling and active is None else None
     with profiler or nullcontext():
-        lowered = _lower(prepare(source), artifacts, level is not PassDumpLevel.NONE, verification_level, as_target(target))
+        lowered = _lower(prepare(source), artifacts, level is not PassDumpLevel.NONE, verification_level, chip)
         with profiled("codegen"):
-            compiled = _emit(source, lowered, artifacts, as_target(target), folder, emit_source_loc)
+            compiled = _emit(source, lowered, artifacts, chip, folder, emit_source_loc)
     if folder is not None:
-        compiled.output_dir  # noqa: B018
+        compiled.write()
     if profiler is None and active is not None and active.of_environment:
         profiler = active
     if profiler is not None:
@@ -186,11 +186,10 @@ def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, targe
     settings = {"target": target, "hint_sink": artifacts.hints}
     if level is not None:
         settings["verification_level"] = level
-    with outer.replace(**settings):
+    with outer.replace(**settings), profiled("passes") as stage:
         made = PassPipeline(default_passes()).run(program, note)
-    profiler = get_active_profiler()
-    if profiler is not None:
-        profiler.add_stage_record(stages_of("passes", artifacts.times))
+    if stage is not None:
+        stage.children = stages_of(artifacts.times, stage.start)
     return made
 
 

@@ -72,7 +72,8 @@ def read_files(root: Path) -> CompiledProgram:
 
     path = root / _ABOUT
     if not path.is_file():
-        raise FileNotFoundError(f"no compiled program in {root}: it has no {_ABOUT}; compile with output_dir={str(root)!r}")
+        fix = f"compile with output_dir={str(root)!r}"
+        raise FileNotFoundError(f"no compiled program in {root}: it has no {_ABOUT}; {fix}")
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
         target, kernels = get_target(about["target"]), list(about["kernels"])

@@ -15,6 +15,9 @@ from ..ir.expr import (
     BinaryExpr,
     Call,
     Cast,
+    ConstBool,
+    ConstFloat,
+    ConstInt,
     Expr,
     GlobalVar,
     MakeTuple,
@@ -22,6 +25,7 @@ from ..ir.expr import (
     TupleGetItemExpr,
     UnaryExpr,
     Var,
+    tensor_type_of,
 )
 from ..ir.program import Function
 from ..ir.stmt import (
@@ -36,7 +40,6 @@ from ..ir.stmt import (
     WhileStmt,
     YieldStmt,
 )  # fmt: skip
-from ..ir.types import TensorType
 from ..ops.registry import Bound, rebind
 
 Launch = Callable[[Function, Sequence[Any], "int | None"], list[Any]]
@@ -83,7 +86,9 @@ class Host:
             return _wrapped(value if expr.dtype.is_float() else math.trunc(value), expr)
         if isinstance(expr, UnaryExpr):
             return _wrapped(_UNARY[type(expr)](Host.scalar(expr.operand, env)), expr)
-        return expr.value  # pyright: ignore[reportAttributeAccessIssue]
+        if isinstance(expr, (ConstInt, ConstFloat, ConstBool)):
+            return expr.value
+        raise InternalError(f"the host has no value for a {type(expr).__name__}", expr.span)
 
     # Statements: a block returns what it returned or yielded, None when it ran to its end.
 
@@ -204,10 +209,9 @@ def _wrapped(value: Any, expr: Expr) -> Any:
 
 
 def _create(host: Host, bound: Bound, call: Call) -> np.ndarray:
-    type = call.type
-    assert isinstance(type, TensorType)
     import numpy as np
 
+    type = tensor_type_of(call)
     return np.zeros([int(host._value(d)) for d in type.shape], type.dtype.numpy)
 
 
@@ -220,9 +224,7 @@ def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
                 ValueError, f"a slice of {shape} at {offset} is outside a tensor of {list(source.shape)}", call.span
             )
     window = source[tuple(slice(o, o + n) for o, n in zip(offset, shape))]
-    type = call.type
-    assert isinstance(type, TensorType)
-    wanted = tuple(int(host._value(d)) for d in type.shape)
+    wanted = tuple(int(host._value(d)) for d in tensor_type_of(call).shape)
     return window if window.shape == wanted else window.reshape(wanted)
 
 
@@ -235,9 +237,7 @@ def _assemble(host: Host, bound: Bound, call: Call) -> np.ndarray:
 
 def _reshape(host: Host, bound: Bound, call: Call) -> np.ndarray:
     source = host._value(bound[bound.decl.args[0].name])
-    type = call.type
-    assert isinstance(type, TensorType)
-    return source.reshape([int(host._value(d)) for d in type.shape])
+    return source.reshape([int(host._value(d)) for d in tensor_type_of(call).shape])
 
 
 def _read(host: Host, bound: Bound, call: Call) -> Any:

@@ -16,6 +16,7 @@ from pypto.pto.parser import location_of
 from pypto.pto.runtime import to_scalar
 from pypto.pto.scalar_types import scalar_name
 from pypto.pto.shapes import Tile, View as ViewType
+from pypto.pto.sync_ops import SYNC_OPS
 from pypto.pto.types import LocalArrayType, TileBufType
 
 from .steps import BUILDERS, Compiler, Env, Step, apply, guard
@@ -272,6 +273,12 @@ def _view_figure(what: str):
     return build
 
 
+def _in_order(self: Compiler, op: Operation) -> Step:
+    """One instruction runs after the other and there are no caches: nothing is left to order."""
+    return lambda env: None
+
+
+BUILDERS.update(dict.fromkeys(SYNC_OPS, _in_order))
 BUILDERS.update(
     {
         pto.MakeTensorView: _make_view,

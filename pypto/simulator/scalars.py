@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation
 
 from pypto.pto.elements import numpy_type
@@ -188,7 +188,9 @@ def constant_value(op: ConstantOp) -> Any:
         return wrap(value.value.data, width(value.type))
     if isinstance(value, FloatAttr):
         return numpy_type(scalar_name(value.type)).type(value.value.data)
-    raise PtoError(f"constant {value} is not a scalar")
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        return value.get_values()
+    raise PtoError(f"constant {value} is not a scalar or vector")
 
 
 def scalar_function(op: Operation) -> Fn | None:

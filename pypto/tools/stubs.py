@@ -116,7 +116,7 @@ def _type_of(p: Param, scalar: bool = False) -> str:
 
 
 def _parameters(decl: OpDecl) -> list[str]:
-    """An operator's parameters as a stub writes them. One after an optional one may be left out by position, so it has a default."""
+    """An operator's parameters as a stub writes them: those after an optional one have a default too."""
     made: list[str] = []
     optional = keyword = False
     for p in decl.params:

@@ -56,6 +56,12 @@ def test_a_program_of_functions_that_call_each_other():
             a = g.param("a", INT)
             ib.return_stmt(ib.let("b", ir.Call(p.get_global_var("square"), [a], INT, ir.Span.unknown())))
         p.add_function(g.get_result())
+        with ib.function("typed") as h:
+            c = h.param("c", INT)
+            called = ib.let("d", ir.Call(square, [c], ir.Span.unknown()))
+            assert called.type is INT, "a built function's call has its result type"
+            ib.return_stmt(called + c)
+        p.add_function(h.get_result())
         with pytest.raises(RuntimeError, match="'cube' is not declared"):
             p.get_global_var("cube")
     made = p.get_result()
@@ -91,3 +97,16 @@ def test_types_that_do_not_fit_are_refused():
         with ib.for_loop(ib.var("i", INT), 0, 3, 1) as loop:
             with pytest.raises(ValueError, match="Type mismatch for 'x'"):
                 loop.iter_arg("x", 1.0, type=INT)
+
+
+def test_types_made_by_the_builder():
+    ib = IRBuilder()
+    at = ir.Span("old.py", 3, 4, 3, 12)
+    flat = (ir.TileLayout.row_major, ir.TileLayout.none_box, 512, ir.PadValue.zero)
+    view = ib.tile_view([16, 16], [1, 16], 0, *flat, at, compact=ir.CompactMode.normal)
+    assert view.compact is ir.CompactMode.normal and view.pad is ir.PadValue.zero
+    assert view.start_offset.span is at and view.stride == [1, 16]
+    assert ib.tile_view([4, 4]) == ir.TileView([4, 4])
+    assert ib.memref("base", 64, 128).size == 128
+    with pytest.raises(TypeError, match="exactly three positional arguments"):
+        ib.memref(0x1000, 1024, 0, 7)

@@ -237,3 +237,17 @@ def test_a_missing_branch_is_a_presence_mismatch():
 def test_only_nodes_compare():
     with pytest.raises(TypeError, match="only IR nodes"):
         structural_equal(1, 2)
+
+
+def test_an_assignment_that_reads_what_it_assigns_reads_that_variable():
+    x, y, i = var("x"), var("y"), var("i")
+    assert same(ir.AssignStmt(x, x + i), ir.AssignStmt(y, y + i))
+    assert not same(ir.AssignStmt(x, x + i), ir.AssignStmt(y, x + i))
+    assert not same(ir.AssignStmt(x, y + i), ir.AssignStmt(y, y + i))
+
+
+def test_a_loop_variable_assigned_in_one_body_only_differs():
+    i, j = var("i"), var("j")
+    body = ir.AssignStmt(i, const(0))
+    first, second = (ir.ForStmt(v, const(0), const(4), const(1), [], body, []) for v in (i, j))
+    assert not same(first, second)

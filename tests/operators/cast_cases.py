@@ -101,14 +101,48 @@ def _values(source: np.dtype, target: np.dtype) -> Array:
     rng = np.random.default_rng([source.itemsize, target.itemsize])
     picked = [specials(source)]
     if is_float(source):
-        halves = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 126.5, 127.5, 255.5, 256.5, -128.5, -129.0,
-                           32767.5, 32768.5, 65535.5, 70000.0, -32769.0, 2.0**31, -(2.0**31), 3e9, 1e19, -1e19])
+        halves = np.array(
+            [
+                0.5,
+                1.5,
+                2.5,
+                -0.5,
+                -1.5,
+                -2.5,
+                0.49999997,
+                126.5,
+                127.5,
+                255.5,
+                256.5,
+                -128.5,
+                -129.0,
+                32767.5,
+                32768.5,
+                65535.5,
+                70000.0,
+                -32769.0,
+                2.0**31,
+                -(2.0**31),
+                3e9,
+                1e19,
+                -1e19,
+            ]
+        )
         picked.append(halves.astype(np.float32).astype(source))
     if is_float(source) and is_float(target) and target.itemsize < source.itemsize:
         info = ml_dtypes.finfo(target)
         unit, top, least = float(info.eps), float(info.max), float(info.smallest_subnormal)
-        near = [1 + unit / 2, 1 + 1.5 * unit, 1 + unit / 4, top * (1 + unit / 4), top * (1 + unit), least / 2, least / 4,
-                least * 1.5, least * 0.75]
+        near = [
+            1 + unit / 2,
+            1 + 1.5 * unit,
+            1 + unit / 4,
+            top * (1 + unit / 4),
+            top * (1 + unit),
+            least / 2,
+            least / 4,
+            least * 1.5,
+            least * 0.75,
+        ]
         picked.append(np.array([s * v for v in near for s in (1.0, -1.0)]).astype(source))
     if not is_float(source):
         shifts = range(min(8 * source.itemsize - 1, 62))
@@ -150,4 +184,12 @@ def run(source: DataType, target: Target) -> None:
                 assert_same(out, whole, 0, f"{source.name} to {to.name}, {mode}, {m}x{n} on {target.name}")
 
 
-CASES = [Case("tile.cast", "", run, lambda target: [d for d in target.casts if d in NUMPY and targets_of(d, target)])]
+CASES = [
+    Case(
+        "tile.cast",
+        "",
+        run,
+        lambda target: [d for d in target.casts if d in NUMPY and targets_of(d, target)],
+        per_target=True,
+    )
+]

@@ -35,7 +35,7 @@ def case(op: str, body: str, inputs: Any, outputs: Any, reference: Any, dtypes: 
         text = body.replace("{O}", f"pl.{acc(dtype).name}")
         Script(op, text, given, made, reference, runs, make=small).run(dtype, target)
 
-    return Case(op, name, run, dtypes)
+    return Case(op, name, run, dtypes, per_target=True)
 
 
 OPERANDS = fixed(D.FP16, D.BF16, D.FP32, D.INT8)
@@ -61,12 +61,17 @@ def _ragged(a: Array, b: Array, m: int, k: int, n: int, y: Array) -> None:
 def products() -> list[Case]:
     plain = loads() + "pl.store(pl.tile.matmul(a, b), [0, 0], y0)"
     cases = [case("tile.matmul", plain, [(M, K), (K, N)], [(M, N)], _matmul, OPERANDS)]
-    moved = loads() + """
+    moved = (
+        loads()
+        + """
 left = pl.move(a, target_memory=pl.Mem.Left)
 right = pl.move(b, target_memory=pl.Mem.Right)
 pl.store(pl.tile.matmul(left, right), [0, 0], y0)
 """
+    )
     cases.append(case("tile.move", moved, [(M, K), (K, N)], [(M, N)], _matmul, OPERANDS))
+    ordered = loads() + "pl.system.bar_m()\npl.store(pl.tile.matmul(a, b), [0, 0], y0)"
+    cases.append(case("system.bar_m", ordered, [(M, K), (K, N)], [(M, N)], _matmul, FLOATS))
     ragged = loads("i0", "i1", "i2") + "pl.store(pl.tile.matmul(a, b), [0, 0], y0)"
     runs = ((32, 128, 64), (5, 19, 7), (1, 128, 64), (32, 1, 1), (17, 33, 16))
     cases.append(case("tile.matmul", ragged, [(M, K), (K, N)], [(M, N)], _ragged, OPERANDS, "ragged", runs))
@@ -101,10 +106,13 @@ pl.store(acc, [0, 0], y0)
 """
     cases = [case("tile.matmul_acc", loop, [(M, K), (K, N)], [(M, N)], _matmul, OPERANDS),
              case("tile.matmul_acc", started, [(M, K), (K, N)], [(M, N)], _matmul, OPERANDS, "init_cond")]  # fmt: skip
-    bias = loads() + """
+    bias = (
+        loads()
+        + """
 c = pl.load(x2, [0, 0], [1, 64], target_memory=pl.Mem.Mat)
 pl.store(pl.tile.matmul_bias(a, b, pl.move(c, target_memory=pl.Mem.Bias)), [0, 0], y0)
 """
+    )
 
     def biased(a: Array, b: Array, c: Array, y: Array) -> None:
         total = product(a, b)
@@ -140,14 +148,20 @@ b = pl.load(x1, [0, 0], [128, 64], target_memory=pl.Mem.Mat)
         y[...] = 2 * total if is_float(total.dtype) else wrap(2 * total.astype(object), total.dtype)
 
     cases.append(case("tile.gemv_acc", twice, [(1, K), (K, N)], [(1, N)], doubled, OPERANDS))
-    bias = head + """
+    bias = (
+        head
+        + """
 c = pl.load(x2, [0, 0], [1, 64], target_memory=pl.Mem.Mat)
 pl.store(pl.tile.gemv_bias(a, b, pl.move(c, target_memory=pl.Mem.Bias)), [0, 0], y0)
 """
+    )
 
     def biased(a: Array, b: Array, c: Array, y: Array) -> None:
-        y[...] = wrap(product(a, b).astype(object) + c.astype(object), c.dtype) if c.dtype == np.int32 else (
-            product(a, b) + c)
+        y[...] = (
+            wrap(product(a, b).astype(object) + c.astype(object), c.dtype)
+            if c.dtype == np.int32
+            else (product(a, b) + c)
+        )
 
     cases.append(case("tile.gemv_bias", bias, [(1, K), (K, N), ((1, N), None)], [(1, N)], biased, OPERANDS))
     return cases

@@ -84,7 +84,12 @@ def elementwise() -> list[Case]:
         cases.append(Vector(f"tile.{name}", f"pl.tile.{name}(a, b)", "mn mn", function, ulp=ulp).case())
         cases.append(
             Vector(
-                f"tile.{name}s", f"pl.tile.{name}s(a, {{s}})", "mn", with_scalar(function), scalars=scalar_values, ulp=ulp
+                f"tile.{name}s",
+                f"pl.tile.{name}s(a, {{s}})",
+                "mn",
+                with_scalar(function),
+                scalars=scalar_values,
+                ulp=ulp,
             ).case()
         )
     for name, (function, ulp) in UNARY.items():
@@ -95,7 +100,8 @@ def elementwise() -> list[Case]:
         Vector("tile.rsqrt", "pl.tile.rsqrt(a)", "mn", rsqrt, ulp=2).case(),
         Vector("tile.rsqrt", "pl.tile.rsqrt(a, tmp)", "mn", rsqrt, ulp=2, setup=tmp).case(name="precise"),
         Vector("tile.rem", "pl.tile.rem(a, b, tmp)", "mn mn", REM, setup=tmp).case(),
-        Vector("tile.rems", "pl.tile.rems(a, {s}, tmp)", "mn", with_scalar(REM), setup=tmp, scalars=scalar_values).case(),
+        Vector("tile.rems", "pl.tile.rems(a, {s}, tmp)", "mn", with_scalar(REM), setup=tmp, scalars=scalar_values
+               ).case(),
         Vector("tile.prelu", "pl.tile.prelu(a, b, tmp)", "mn mn", LEAKY, setup=tmp).case(),
         Vector("tile.lrelu", "pl.tile.lrelu(a, {s})", "mn", with_scalar(LEAKY), scalars=[0.1, -2.0, 0.0],
                scalar_type=D.FP32).case(),

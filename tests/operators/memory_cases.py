@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from elementwise_cases import ADD
 from operator_harness import COLS, ROWS, Case, Script, Vector, fixed, instruction_dtypes
-from operator_values import NUMPY, Array, is_float
+from operator_values import NUMPY, Array, is_float, small
 
 from pypto.backend import Target
 from pypto.dtypes import DataType
@@ -33,7 +33,15 @@ def transfers() -> list[Case]:
 t = pl.load(x0, [i0, i1], [16, 32], valid_shape=[i2, i3])
 pl.store(t, [i0 // 2, i1 // 4], y0)
 """
-    runs = ((0, 0, 16, 32), (3, 17, 16, 32), (24, 64, 16, 32), (38, 90, 2, 6), (8, 5, 1, 1), (0, 0, 0, 32), (4, 4, 16, 0))
+    runs = (
+        (0, 0, 16, 32),
+        (3, 17, 16, 32),
+        (24, 64, 16, 32),
+        (38, 90, 2, 6),
+        (8, 5, 1, 1),
+        (0, 0, 0, 32),
+        (4, 4, 16, 0),
+    )
     cases = []
     for op in ("tile.load", "tile.store"):
         cases.append(Script(op, window, [(40, 96)], [(40, 64)], _copy_window, runs).case(ALL, "window"))
@@ -55,7 +63,9 @@ for b in pl.range(0, 3):
     def some_rows(x: Array, i: int, m: int, y: Array) -> None:
         y[i : i + m] = x[i : i + m]
 
-    cases += [Script("tile.load", column, [(40, 1)], [(40, 1)], some_rows, ((0, 16), (7, 5), (3, 0))).case(WIDE, "column")]
+    cases += [
+        Script("tile.load", column, [(40, 1)], [(40, 1)], some_rows, ((0, 16), (7, 5), (3, 0))).case(WIDE, "column")
+    ]
     twice = """
 t = pl.load(x0, [0, 0], [16, 64], valid_shape=[i0, i1])
 pl.store(t, [0, 0], y0)
@@ -138,6 +148,12 @@ pl.store(pl.tile.add(s, s), [0, 0], y0)
 
     runs = ((0, 0), (3, 32), (24, 96), (5, 64))
     cases.append(Script("tile.slice", window, [(32, 128)], [(8, 32)], window_doubled, runs).case(usual))
+    whole_blocks = window.replace("i0", "8").replace("i1", "32")
+
+    def aligned(x: Array, y: Array) -> None:
+        window_doubled(x, 8, 32, y)
+
+    cases.append(Script("tile.slice", whole_blocks, [(32, 128)], [(8, 32)], aligned).case(usual, "static"))
     fixed_window = window.replace("i0", "5").replace("i1", "37")
 
     def at_odd(x: Array, y: Array) -> None:
@@ -155,7 +171,9 @@ pl.store(pl.tile.add(s, s), [0, 0], y0)
         y[:m, :n] = ADD(part, part)
 
     cases.append(
-        Script("tile.slice", narrowed, [(32, 128)], [(8, 32)], narrow, ((8, 32), (3, 7), (1, 32), (0, 32))).case(usual, "valid")
+        Script("tile.slice", narrowed, [(32, 128)], [(8, 32)], narrow, ((8, 32), (3, 7), (1, 32), (0, 32))).case(
+            usual, "valid"
+        )
     )
     valid = """
 t = pl.load(x0, [0, 0], [16, 64])
@@ -176,6 +194,19 @@ pl.store(pl.tile.reinterpret_view(t, TO), [0, 0], y0)
     def same_bytes(x: Array, y: Array) -> None:
         y[...] = x.view(y.dtype)
 
+    for dtype in (D.FP16, D.BF16, D.FP32):
+        turned = """
+a = pl.load(x0, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
+b = pl.load(x1, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
+pl.store(pl.tile.matmul(a, pl.tile.transpose_view(b)), [0, 0], y0)
+"""
+
+        def by_transpose(a: Array, b: Array, y: Array) -> None:
+            y[...] = a.astype(np.float64) @ b.astype(np.float64).T
+
+        script = Script("tile.transpose_view", turned, [(32, 64), (32, 64)], [((32, 32), D.FP32)], by_transpose,
+                        make=small)  # fmt: skip
+        cases.append(script.case(fixed(dtype)))
     for source, to in ((D.FP32, D.INT32), (D.INT16, D.BF16), (D.FP16, D.UINT16), (D.INT32, D.INT8), (D.UINT8, D.FP32)):
         columns = 64 * source.bits // to.bits
         body = bits.replace("TO", f"pl.{to.name}")
@@ -184,7 +215,7 @@ pl.store(pl.tile.reinterpret_view(t, TO), [0, 0], y0)
     return cases
 
 
-def _pads(dtype: np.dtype, mode: str) -> Any:
+def pad_of(dtype: np.dtype, mode: str) -> Any:
     if mode == "zero":
         return 0
     if is_float(dtype):
@@ -204,7 +235,7 @@ def padding() -> list[Case]:
             shape = (24, 128) if op == "fillpad_expand" else (16, 64)
 
             def padded(x: Array, m: int, n: int, y: Array, mode: str = mode) -> None:
-                y[...] = _pads(y.dtype, mode)
+                y[...] = pad_of(y.dtype, mode)
                 y[:m, :n] = x[:m, :n]
 
             body = f"t = pl.load(x0, [0, 0], [16, 64], valid_shape=[i0, i1])\npl.store({result}, [0, 0], y0)"
@@ -242,7 +273,9 @@ pl.store(pl.tile.assemble(t, s, [i0, i1]), [0, 0], y0)
         y[i : i + 8, j : j + 32] = s
 
     cases.append(
-        Script("tile.assemble", into, [(16, 64), (8, 32)], [(16, 64)], inserted, ((0, 0), (8, 32), (3, 32))).case(NARROW)
+        Script("tile.assemble", into, [(16, 64), (8, 32)], [(16, 64)], inserted, ((0, 0), (8, 32), (3, 32))).case(
+            NARROW
+        )
     )
     cases += [_partial(name, function) for name, function in (
         ("add", np.add), ("mul", np.multiply), ("max", np.maximum), ("min", np.minimum))]  # fmt: skip
@@ -316,7 +349,8 @@ def generated() -> list[Case]:
             cases.append(script.case(lambda target: instruction_dtypes("tile.ci", target), f"{start}-{descending}"))
     for upper in (False, True):
         for diagonal in (0, -3, 5):
-            body = f"pl.store(pl.tile.tri({diagonal}, [16, 64], valid_shape=[i0, i1], dtype={{T}}, upper={upper}), [0, 0], y0)"
+            made = f"pl.tile.tri({diagonal}, [16, 64], valid_shape=[i0, i1], dtype={{T}}, upper={upper})"
+            body = f"pl.store({made}, [0, 0], y0)"
 
             def triangle(m: int, n: int, y: Array, upper: bool = upper, diagonal: int = diagonal) -> None:
                 for i in range(m):
@@ -330,6 +364,24 @@ def generated() -> list[Case]:
 
 def _tri(target: Target) -> list[DataType]:
     return [d for d in instruction_dtypes("tile.tri", target) if d not in (D.INT8, D.UINT8, D.BF16)]
+
+
+def lanes() -> list[Case]:
+    """One block runs, alone: it is number 0 of 1."""
+    body = """
+t = pl.load(x0, [0, 0], [16, 64])
+pl.tile.write(t, [0, 0], pl.cast(pl.tile.get_block_idx(), {T}))
+pl.tile.write(t, [0, 1], pl.cast(pl.tile.get_block_num(), {T}))
+pl.tile.write(t, [0, 2], pl.cast(pl.tile.get_subblock_idx(), {T}))
+pl.store(t, [0, 0], y0)
+"""
+
+    def numbered(x: Array, y: Array) -> None:
+        y[...] = x
+        y[0, :3] = 0, 1, 0
+
+    return [Script(f"tile.{name}", body, [(16, 64)], [(16, 64)], numbered).case(fixed(D.INT32))
+            for name in ("get_block_idx", "get_block_num", "get_subblock_idx")]  # fmt: skip
 
 
 def arrays() -> list[Case]:
@@ -352,4 +404,14 @@ pl.store(t, [0, 0], y0)
 
 
 assert (ROWS, COLS) == (16, 64)
-CASES = [*transfers(), *allocation(), *views(), *padding(), *rearranging(), *elements(), *generated(), *arrays()]
+CASES = [
+    *transfers(),
+    *allocation(),
+    *views(),
+    *padding(),
+    *rearranging(),
+    *elements(),
+    *generated(),
+    *lanes(),
+    *arrays(),
+]

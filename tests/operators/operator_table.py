@@ -5,7 +5,27 @@ from __future__ import annotations
 import cast_cases
 import cube_cases
 import elementwise_cases
+import fused_cases
+import gather_cases
+import hint_cases
 import memory_cases
 import reduction_cases
+import tensor_cases
+import tensor_script_cases
 
-CASES = [*elementwise_cases.CASES, *cast_cases.CASES, *reduction_cases.CASES, *memory_cases.CASES, *cube_cases.CASES]
+CASES = [
+    case
+    for module in (
+        elementwise_cases,
+        cast_cases,
+        reduction_cases,
+        memory_cases,
+        cube_cases,
+        gather_cases,
+        fused_cases,
+        tensor_cases,
+        tensor_script_cases,
+        hint_cases,
+    )
+    for case in module.CASES
+]

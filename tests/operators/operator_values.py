@@ -95,9 +95,7 @@ def rounded(values: Array, dtype: np.dtype) -> Array:
     return kept.view(dtype)
 
 
-def arithmetic(
-    exact: Callable[..., Any], floating: Callable[..., Any] | None = None
-) -> Callable[..., Array]:
+def arithmetic(exact: Callable[..., Any], floating: Callable[..., Any] | None = None) -> Callable[..., Array]:
     """An operation as exact integer arithmetic that wraps, or as float arithmetic rounded once an operation.
 
     f32 holds the result of one operation on two f16 or bf16 values closely enough that rounding it again gives what

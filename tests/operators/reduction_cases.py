@@ -15,7 +15,7 @@ D = DataType
 ROW_TMP = "tmp = pl.create_tile([{R}, {C}], dtype={T})"
 
 
-def _reduced(function: Any, axis: int) -> Any:
+def reduced(function: Any, axis: int) -> Any:
     """Floats reduced exactly and rounded once, integers exactly and wrapped."""
 
     def evaluate(a: Array) -> Array:
@@ -58,7 +58,7 @@ def reductions() -> list[Case]:
         regions = (*FILLED, (0, COLS) if axis else (ROWS, 0))
         for name, function in functions.items():
             expr, setup = f"pl.tile.{word}_{name}(a{', tmp' if axis else ''})", ROW_TMP if axis else ""
-            vector = Vector(f"tile.{word}_{name}", expr, "mn", _reduced(function, axis), out=code, setup=setup,
+            vector = Vector(f"tile.{word}_{name}", expr, "mn", reduced(function, axis), out=code, setup=setup,
                             make=makes[name], regions=regions, ulp=0.5)  # fmt: skip
             cases.append(vector.case(of="src"))
         for name, better in (("argmax", lambda x, y: x > y), ("argmin", lambda x, y: x < y)):
@@ -67,12 +67,12 @@ def reductions() -> list[Case]:
                                 out=code, setup=ROW_TMP, out_dtype=D.INT32, make=make, regions=regions)  # fmt: skip
                 dtypes = fixed(D.FP32, D.FP16) if suffix else None
                 cases.append(vector.case(dtypes, suffix, of="src"))
-    tree = Vector("tile.col_sum", "pl.tile.col_sum(a, tmp)", "mn", _reduced(np.sum, 0), out="1n", setup=ROW_TMP,
+    tree = Vector("tile.col_sum", "pl.tile.col_sum(a, tmp)", "mn", reduced(np.sum, 0), out="1n", setup=ROW_TMP,
                   make=small, regions=FILLED, ulp=0.5)  # fmt: skip
     cases.append(tree.case(name="tree", of="src"))
     for name in ("row", "col"):
         of_specials = Vector(f"tile.{name}_sum", f"pl.tile.{name}_sum(a{', tmp' if name == 'row' else ''})", "mn",
-                             _reduced(np.sum, 1 if name == "row" else 0), out="m1" if name == "row" else "1n",
+                             reduced(np.sum, 1 if name == "row" else 0), out="m1" if name == "row" else "1n",
                              setup=ROW_TMP if name == "row" else "", make=_one_special, regions=FILLED)  # fmt: skip
         cases.append(of_specials.case(fixed(D.FP16, D.FP32), "specials"))
     return cases

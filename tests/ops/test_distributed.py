@@ -172,6 +172,12 @@ def test_waiting_reads_and_is_never_dropped():
     refused("offset 0 must be an integer or index", pld.system.wait, SIGNAL, [0.5, 0], 1, cmp=WaitCmp.Ge)
 
 
+def test_testing_a_signal_gives_a_truth_value_and_does_not_wait():
+    made = pld.system.test(SIGNAL, [0, 0], 3, cmp=WaitCmp.Ge)
+    assert made.type.dtype is DataType.BOOL and not decl_of(made).pure
+    refused("offset 0 must be an integer or index", pld.system.test, SIGNAL, [0.5, 0], 1, cmp=WaitCmp.Ge)
+
+
 NZ_SIGNAL = window(4, 1, dtype=INT32, view=TensorView(layout=TensorLayout.NZ))
 
 

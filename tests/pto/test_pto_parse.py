@@ -186,3 +186,20 @@ def test_optional_operands_are_told_apart_by_kind():
     four = spec.assign(("tile", "tile", "tile", "scalar"), ("tile",))
     assert [o.name for o in four or ()] == ["mask", "src", "tmp", "scalar", "dst"]
     assert spec.assign(("tile", "scalar"), ("tile",)) is None
+
+
+def test_synchronization_reads_and_prints():
+    lines = (
+        "pto.barrier <PIPE_ALL>",
+        "pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]",
+        "pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]",
+        "pto.fence.barrier_all #pto.fence_scope<gm>",
+        "pto.cmo.cacheinvalid all #pto.address_space<gm>",
+    )
+    text = function(*lines)
+    printed = str(parse_module(text))
+    for line in lines:
+        assert line in printed.replace(" [", "[")
+    assert str(parse_module(printed)) == printed
+    with pytest.raises(PtoError, match="expected one of PIPE_S, "):
+        parse_module(text.replace("PIPE_ALL", "PIPE_X"))

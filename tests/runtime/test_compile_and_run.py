@@ -90,7 +90,7 @@ def test_the_default_folder_is_made_on_first_use(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda a, b, c: (a, b), TypeError, r"add takes 3 arguments \(a, b, c\), got 2"),
+        (lambda a, b, c: (a,), TypeError, r"add takes 3 arguments \(a, b, c\) or 2 without c, got 1"),
         (lambda a, b, c: (a, b[:-1], c), ValueError, r"argument 'b' must have shape \[24, 40\], got \[23, 40\]"),
         (lambda a, b, c: (a[0], b, c), ValueError, r"argument 'a' must have shape \[24, 40\], got \[40\]"),
         (lambda a, b, c: (a, b, c.astype(np.float64)), TypeError, "'c' must be an array of float32, got float64"),

@@ -286,7 +286,7 @@ def test_broadcast_of_a_scalar(dtype, value):
 def test_power():
     a = np.abs(values(F32, 25))
     a[~np.isfinite(a)] = 2
-    got = run("tpows", [a, F32(2)], F32, scalars="f32")
+    got = run("tpows", [a, F32(2), a], F32, scalars="f32")
     np.testing.assert_allclose(got, a.astype(np.float64) ** 2, rtol=1e-6)
 
 

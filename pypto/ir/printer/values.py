@@ -12,7 +12,6 @@ from ...errors import InternalError
 from .. import expr as E, types as T
 from ..enums import DISTRIBUTED, ArgDirection, MemorySpace, PadValue, SplitMode
 from ..expr import Expr, GlobalVar, MemRef, Var
-from ..node import IRNode
 from .names import Names
 
 _ATOM: Final = 20
@@ -111,10 +110,10 @@ class ValuePrinter:
 
     def value(self, v: Any) -> str:
         """A keyword's or attribute's value."""
-        if isinstance(v, IRNode):
+        if isinstance(v, (E.Expr, T.Type)):
             if v.__class__ in _CONSTS:
                 return self.typed_const(v)
-            return self.type(v) if isinstance(v, T.Type) else self.expr(v)  # pyright: ignore[reportArgumentType]
+            return self.type(v) if isinstance(v, T.Type) else self.expr(v)
         if isinstance(v, str):
             return quoted(v)
         if isinstance(v, Enum):

@@ -518,14 +518,17 @@ def stored_in_blocks(body: list[ast.stmt]) -> set[str]:
     for stmt in body:
         if isinstance(stmt, (ast.For, ast.While, ast.If)):
             found |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            found |= {n.value.id for n in ast.walk(stmt) if _is_stored_part(n)}  # pyright: ignore
+            found |= {name for n in ast.walk(stmt) if (name := _stored_part(n)) is not None}
         elif isinstance(stmt, ast.With):
             found |= stored_in_blocks(stmt.body)
     return found
 
 
-def _is_stored_part(node: ast.AST) -> bool:
-    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+def _stored_part(node: ast.AST) -> str | None:
+    """The name of what ``name[..] = ..`` writes a part of."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Store):
+        return None
+    return node.value.id if isinstance(node.value, ast.Name) else None
 
 
 def _trips(bounds: list[Expr]) -> int | None:

@@ -70,10 +70,10 @@ class DependenciesMixin(ControlFlowMixin):
 
     def _comprehension(self, node: ast.ListComp) -> list[Expr]:
         """``[tids[k] for k in range(n) if ..]``, unrolled while parsing."""
-        if len(node.generators) != 1 or not isinstance(node.generators[0].target, ast.Name):
-            self.fail(UnsupportedFeatureError, "deps= takes a comprehension over one name", node, _COMPREHENSION)
         generator = node.generators[0]
-        name = generator.target.id  # pyright: ignore[reportAttributeAccessIssue]
+        if len(node.generators) != 1 or not isinstance(generator.target, ast.Name):
+            self.fail(UnsupportedFeatureError, "deps= takes a comprehension over one name", node, _COMPREHENSION)
+        name = generator.target.id
         iterable = generator.iter
         if isinstance(iterable, ast.Call) and isinstance(self.callee(iterable.func), forms.LoopForm):
             self.fail(

@@ -360,7 +360,7 @@ class ExpressionsMixin(ParserBase):
         owner = self.value(node.value)
         if isinstance(owner, Expr):
             if isinstance(owner.type, TupleType):
-                return self._tuple_item(owner, node)
+                return self._tuple_item(owner, len(owner.type.types), node)
             return self.read_subscript(owner, node)
         if isinstance(node.slice, ast.Slice):
             parts = (node.slice.lower, node.slice.upper, node.slice.step)
@@ -369,9 +369,8 @@ class ExpressionsMixin(ParserBase):
             index = self.constant(node.slice, "an index into a Python value")
         return self.closure_value(self._fold(operator.getitem, (owner, index), node))
 
-    def _tuple_item(self, owner: Expr, node: ast.Subscript) -> Expr:
+    def _tuple_item(self, owner: Expr, count: int, node: ast.Subscript) -> Expr:
         index = self.constant(node.slice, "a tuple index")
-        count = len(owner.type.types)  # pyright: ignore[reportAttributeAccessIssue]
         if not isinstance(index, int):
             self.fail(ParserSyntaxError, "a tuple index is an integer", node.slice)
         if not -count <= index < count:

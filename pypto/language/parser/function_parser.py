@@ -203,8 +203,9 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         """The body's text as one statement; its annotations remain those of the language."""
         body: list[ast.stmt] = []
         for stmt in self.node.body:
-            if isinstance(stmt, ast.Expr) and self._is_form(stmt.value, forms.func_attr):
-                self.eval_form(forms.func_attr, stmt.value)  # pyright: ignore[reportArgumentType]
+            call = stmt.value if isinstance(stmt, ast.Expr) else None
+            if isinstance(call, ast.Call) and self._is_form(call, forms.func_attr):
+                self.eval_form(forms.func_attr, call)
             else:
                 body.append(stmt)
         text = ""
@@ -272,7 +273,8 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
 
     def _result(self, i: int, value: Expr, node: ast.Return) -> Expr:
         wanted = self.results[i]
-        value = self.retype_constant(value, wanted.dtype) if hasattr(wanted, "dtype") else value  # pyright: ignore
+        if isinstance(wanted, (ScalarType, ShapedType)):
+            value = self.retype_constant(value, wanted.dtype)
         self._check_result(i, value.type, node)
         return value
 

@@ -9,7 +9,7 @@ from ...ir.enums import FunctionType, ParamDirection, Role
 from ...ir.expr import ConstInt, Expr, GlobalVar, Var
 from ...ir.node import NodeList
 from ...ir.program import Function
-from ...ir.stmt import ReturnStmt, flatten_to_stmts
+from ...ir.stmt import ReturnStmt, ScopeStmt, flatten_to_stmts
 from ...ir.types import ShapedType, TupleType, Type, UnknownType
 from ...ir.visitor import Rewriter
 
@@ -60,9 +60,10 @@ class Signature:
 def returned_types(function: Function) -> list[Type]:
     """Types of what the last statement of the body returns."""
     stmts = flatten_to_stmts(function.body)
-    while stmts and hasattr(stmts[-1], "scope_kind"):
-        stmts = flatten_to_stmts(stmts[-1].body)  # pyright: ignore[reportAttributeAccessIssue]
     last = stmts[-1] if stmts else None
+    while isinstance(last, ScopeStmt):
+        stmts = flatten_to_stmts(last.body)
+        last = stmts[-1] if stmts else None
     return [v.type for v in last.value] if isinstance(last, ReturnStmt) else []
 
 

@@ -54,7 +54,7 @@ class SpanTracker:
             return UNKNOWN_SPAN
         end_line = getattr(last, "end_lineno", None) or line
         end_offset = getattr(last, "end_col_offset", None)
-        start: int = first.col_offset  # pyright: ignore[reportAttributeAccessIssue]
+        start: int = getattr(first, "col_offset", 0)
         if self.ascii:
             column = start + self.col_offset + 1
             end_column = -1 if end_offset is None else end_offset + self.col_offset + 1

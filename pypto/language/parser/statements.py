@@ -203,8 +203,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         self, target: ast.expr, value_node: ast.expr, annotation: ast.expr | None, node: ast.stmt
     ) -> None:
         """``target = value``; a yield binds the results of the loop or branch it ends."""
-        if self._is_form(value_node, forms.yield_):
-            self._yield(value_node, target, annotation, node)  # pyright: ignore[reportArgumentType]
+        if isinstance(value_node, ast.Call) and self._is_form(value_node, forms.yield_):
+            self._yield(value_node, target, annotation, node)
             return
         if isinstance(target, ast.Name) and isinstance(value_node, ast.Call):
             self.assigned = {value_node: target}
@@ -339,11 +339,12 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
 
     def target_names(self, target: ast.expr, what: str) -> list[ast.Name]:
         """The names of a tuple target. ParserSyntaxError when it holds anything else."""
-        elements = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        for element in elements:
+        names: list[ast.Name] = []
+        for element in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
             if not isinstance(element, ast.Name):
                 self.fail(ParserSyntaxError, f"{what} must be names", element, "assign to plain names, then use them")
-        return elements  # pyright: ignore[reportReturnType]
+            names.append(element)
+        return names
 
     def _aug_assign(self, node: ast.AugAssign, limit: int) -> None:
         entry = BINARY.get(type(node.op))
@@ -562,9 +563,9 @@ def _header_end(node: ast.stmt) -> int:
     body = getattr(node, "body", None)
     if not body:
         return node.end_lineno or node.lineno
-    parts: list[ast.AST] = [getattr(node, f) for f in ("iter", "test") if hasattr(node, f)]
+    parts: list[ast.expr] = [getattr(node, f) for f in ("iter", "test") if hasattr(node, f)]
     parts += [i.optional_vars or i.context_expr for i in getattr(node, "items", ())]
-    end = max((p.end_lineno or 0 for p in parts), default=node.lineno)  # pyright: ignore[reportAttributeAccessIssue]
+    end = max((p.end_lineno or 0 for p in parts), default=node.lineno)
     return min(end, body[0].lineno)
 
 

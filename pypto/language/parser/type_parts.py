@@ -140,8 +140,7 @@ class PartsMixin:
             return list(value)
         if name == "start_offset" and isinstance(node, ast.Constant) and node.value is None:
             return None
-        value = self._index(node)
-        return value.value if name == "fractal" else value  # pyright: ignore[reportAttributeAccessIssue]
+        return self._const(node, "a tile's fractal size") if name == "fractal" else self._index(node)
 
     def _member(self, enum: type[Enum], node: ast.expr) -> Any:
         name = _last_name(node)
@@ -210,7 +209,7 @@ class PartsMixin:
         args = list(node.args)
         if args and isinstance(args[0], ast.Attribute) and _last_name(args[0].value) in ("Mem", "MemorySpace"):
             space = self._member(MemorySpace, args[0])
-            ident = self._index(args[3]).value if len(args) > 3 else 0  # pyright: ignore[reportAttributeAccessIssue]
+            ident = self._const(args[3], "a MemRef's number") if len(args) > 3 else 0
             base = self.base(f"mem_{space.name.lower()}_{ident}")
             return MemRef(base, self._index(args[1]), self._const(args[2]), self.span(node))
         if len(args) < 3:
@@ -231,10 +230,10 @@ class PartsMixin:
         slots = next((self._const(k.value) for k in node.keywords if k.arg == "slots"), 1)
         return MemRef(base, self._index(args[1]), self._const(args[2]), self.span(node), slot_count=slots)
 
-    def _const(self, node: ast.expr) -> int:
+    def _const(self, node: ast.expr, what: str = "a MemRef's size") -> int:
         value = getattr(self._index(node), "value", None)
         if value is None:
-            self.fail("a MemRef's size is a constant", node)
+            self.fail(f"{what} is a constant", node)
         return value
 
     def _slot(self, node: ast.Subscript) -> MemRef:

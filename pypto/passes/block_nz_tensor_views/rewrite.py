@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
-from ...errors import internal_check_span, user_error
+from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, TensorLayout, TileLayout
-from ...ir.expr import Call, ConstInt, Expr, FloorDiv, GlobalVar, MakeTuple, Submit, Var, index_const
+from ...ir.expr import Call, ConstInt, Expr, FloorDiv, GlobalVar, MakeTuple, Submit, Var, index_const, tensor_type_of
 from ...ir.naming import written_name
 from ...ir.node import NodeList
 from ...ir.program import Function
@@ -27,7 +27,7 @@ _PROVABLE = (
 )
 
 
-def is_nz(type: Type) -> bool:
+def is_nz(type: Type) -> TypeGuard[TensorType]:
     return isinstance(type, TensorType) and type.layout is TensorLayout.NZ
 
 
@@ -56,7 +56,7 @@ class Blocker(Rewriter):
 
     def _blocked(self, type: Type) -> Type:
         if is_nz(type):
-            return block_shape(type, self._name, self._span)  # pyright: ignore[reportArgumentType]
+            return block_shape(type, self._name, self._span)
         if isinstance(type, TupleType) and holds_nz(type):
             return TupleType([self._blocked(t) for t in type.types])
         return type
@@ -109,8 +109,7 @@ class Blocker(Rewriter):
         return made
 
     def _load(self, op: Call) -> Call:
-        source = op.args[0].type
-        assert isinstance(source, TensorType)
+        source = tensor_type_of(op.args[0])
         tensor = self.rewrite(op.args[0])
         load = _Load(op, source, self._facts)
         args = [tensor, *(MakeTuple(dims, op.span) for dims in load.blocked(tensor.type))]
@@ -131,7 +130,7 @@ class _Load:
         bound = rebind(op)
         self._space = bound["target_memory"]
         self._offsets: Sequence[Expr] = bound.dims("offsets")
-        self._window: Sequence[Expr] = bound.dims("shapes")
+        self._window: Sequence[Any] = bound.dims("shapes")
         self._asked: Sequence[Expr] = bound.dims("valid_shape") or self._window
 
     def blocked(self, tensor: TensorType) -> list[NodeList]:
@@ -156,9 +155,8 @@ class _Load:
                 f"it goes to {space}, but NZ bytes are an operand of the cube and reach pl.Mem.Mat only",
                 "load with target_memory=pl.Mem.Mat, or annotate the tensor pl.ND",
             )
-        flat = isinstance(tile, TileType) and len(tile.shape) == 2
-        internal_check_span(flat, "an NZ load whose tile is not 2-D: FlattenTileNdTo2D has not run", span)
-        assert isinstance(tile, TileType)
+        if not isinstance(tile, TileType) or len(tile.shape) != 2:
+            raise InternalError("an NZ load whose tile is not 2-D: FlattenTileNdTo2D has not run", span)
         view = tile.get_effective_tile_view()
         if (view.blayout, view.slayout) != (TileLayout.col_major, TileLayout.row_major):
             raise self._refuse(
@@ -195,9 +193,8 @@ class _Load:
                 )
 
     def _count(self, axis: int, unit: int) -> Expr:
-        extent = self._window[axis]
-        assert isinstance(extent, ConstInt)
-        return index_const(extent.value // unit)
+        """Blocks of the window in a dimension, whose extent `_check_window` found to hold whole ones."""
+        return index_const(self._window[axis].value // unit)
 
     def _block(self, axis: int, unit: int, what: str) -> Expr:
         """The block an offset falls on: the offset as it is evaluated, divided. Its arithmetic is not touched.
@@ -222,7 +219,7 @@ class _Load:
                 "differences and negative constants can be negative, and a negative block would be read as block 0",
             )
         span = offset.span if offset.span.is_valid() else self._op.span
-        return FloorDiv(offset, ConstInt(unit, offset.dtype), offset.dtype, span)  # pyright: ignore[reportCallIssue]
+        return FloorDiv(offset, ConstInt(unit, offset.dtype), offset.dtype, span)
 
     def _constant_block(self, offset: int, axis: int, unit: int, what: str) -> Expr:
         if offset % unit or offset < 0:

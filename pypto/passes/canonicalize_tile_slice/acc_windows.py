@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...errors import Diagnosed, user_error
 from ...ir.enums import MemorySpace
-from ...ir.expr import Call, Expr, IterArg, Var
+from ...ir.expr import Call, Expr, IterArg, Var, tile_type_of
 from ...ir.naming import written_name
 from ...ir.program import Function, summarize
 from ...ir.span import Span
@@ -162,7 +162,7 @@ class _AccWindows(Visitor):
         window = self._windows.get(tile)
         if window is None or not isinstance(type, TileType):
             return
-        size, whole = static_dims(type.shape), static_dims(window.parent.type.shape)  # pyright: ignore
+        size, whole = static_dims(type.shape), static_dims(tile_type_of(window.parent).shape)
         if size is None or whole is None or len(size) != 2 or len(whole) != 2 or not _in_blocks(window.parent.type):
             return
         if size[0] == whole[0] or self._in_one_block(window.col, size[1]) is not False:

@@ -18,6 +18,9 @@ from .edges import SLICE, landing, last_yield, same_extent
 from .facts import ScalarFacts
 from .spaces import TileSpaces
 
+RECASTS = frozenset({"tile.reshape", "tile.reinterpret_view"})
+"""Operators whose result is the bytes of a buffer, one after another, as another tile."""
+
 ALIGNMENT_BITS = 256
 """PTO vector instructions address their tiles in multiples of 32 bytes."""
 
@@ -49,12 +52,24 @@ class Slice:
     space: MemorySpace | None
     aligned: bool
     """Whether its address is provably a multiple of 32 bytes."""
-    dense: bool
-    """Whether its elements provably lie side by side, in a place known at compile time."""
+    solid: bool
+    """Whether its elements provably lie side by side."""
+    fixed: bool
+    """Whether it starts at a position known at compile time."""
+
+    @property
+    def dense(self) -> bool:
+        """Whether its elements provably lie side by side, in a place known at compile time."""
+        return self.solid and self.fixed
 
     @property
     def in_vec(self) -> bool:
         return self.space is MemorySpace.Vec
+
+    @property
+    def scattered(self) -> bool:
+        """Whether an operator that takes a buffer's bytes for another tile must not be handed this one's."""
+        return self.in_vec and not self.solid
 
     @property
     def strays(self) -> bool:
@@ -103,7 +118,7 @@ class SliceTable(Visitor):
             if value.op.name == SLICE:
                 self._slice(var, value)
             else:
-                self._land(var, landing(value))
+                self._land(var, landing(value), value.op.name in RECASTS)
         elif isinstance(value, Var):
             self._alias(var, value)
 
@@ -149,10 +164,10 @@ class SliceTable(Visitor):
             base, row, col = outer.base, add_index(outer.row, row), add_index(outer.col, col)
             self._places[var] = Place(self._moved(self._place(base), (row, col), width), here.strides)
         fixed = isinstance(row, ConstInt) and isinstance(col, ConstInt)
-        dense = fixed and all(is_dense(dims, strides) for strides in here.strides)
+        solid = all(is_dense(dims, strides) for strides in here.strides)
         aligned = self._places[var].bits == 0 or not here.strides
         space = self._spaces.of(var)
-        self.slices[var] = Slice(var, call, base, row, col, bound["shape"], space, aligned, dense)
+        self.slices[var] = Slice(var, call, base, row, col, bound["shape"], space, aligned, solid, fixed)
 
     def _alias(self, var: Var, source: Var) -> None:
         found = self.slices.get(source)
@@ -163,12 +178,12 @@ class SliceTable(Visitor):
         if source in self._places:
             self._places[var] = self._places[source]
 
-    def _land(self, var: Var, source: Expr | None) -> None:
+    def _land(self, var: Var, source: Expr | None, recast: bool) -> None:
         """``var`` is the bytes of ``source``, unless that is a slice its operator will not be handed."""
         if not isinstance(source, Var) or source not in self._places:
             return
         found = self.slices.get(source)
-        if found is not None and found.strays:
+        if found is not None and (found.strays or (recast and found.scattered)):
             return
         place = self._places[source]
         kept = same_extent(var.type, source.type)
@@ -197,8 +212,11 @@ class SliceTable(Visitor):
             return None
         found: set[int | None] = set()
         for strides in place.strides or ((0, 0),):
-            parts = [self.facts.remainder(o, s * width, ALIGNMENT_BITS) for o, s in zip(offset, strides)]
-            found.add(None if None in parts else (place.bits + sum(parts)) % ALIGNMENT_BITS)  # pyright: ignore
+            moved: int | None = place.bits
+            for o, s in zip(offset, strides):
+                part = self.facts.remainder(o, s * width, ALIGNMENT_BITS)
+                moved = None if moved is None or part is None else (moved + part) % ALIGNMENT_BITS
+            found.add(moved)
         return found.pop() if len(found) == 1 else None
 
 
@@ -223,7 +241,7 @@ def _strides(type: TileType) -> tuple[Strides, ...]:
         return ()
     stated = static_dims(view.stride) if view.stride else None
     if stated is not None and len(stated) == 2:
-        return (stated,)  # pyright: ignore[reportReturnType]
+        return (stated,)
     return ((dims[1], 1),) if view.blayout is TileLayout.row_major else ((1, dims[0]),)
 
 

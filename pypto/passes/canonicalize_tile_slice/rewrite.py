@@ -13,7 +13,7 @@ from ...ir.program import Function
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt, YieldStmt, seq
 from ...ir.visitor import Rewriter, Visitor
 from ...ops import registry
-from .analysis import Slice, SliceTable, add_index
+from .analysis import RECASTS, Slice, SliceTable, add_index
 from .edges import SLICE
 from .facts import ScalarFacts
 
@@ -95,11 +95,11 @@ class _Consumers(Rewriter):
             return self._folded(call)
         args = list(call.args)
         for index, space in MATMUL_OPERANDS.get(name, {}).items():
-            found = self._slices.get(args[index])  # pyright: ignore[reportArgumentType]
+            found = self._slices.get(args[index])
             if found is not None and found.space is MemorySpace.Mat:
                 args[index] = self._copy(found, space)
-        expands = name.startswith(COL_EXPAND)
-        made = NodeList(self._operand(a, expands) for a in args)
+        expands, recasts = name.startswith(COL_EXPAND), name in RECASTS
+        made = NodeList(self._operand(a, expands, recasts) for a in args)
         if all(a is b for a, b in zip(made, call.args)):
             return self.generic(call)
         return self.generic(call.replace(args=made))
@@ -113,7 +113,7 @@ class _Consumers(Rewriter):
         args = (found.base, add_index(row, found.row), add_index(col, found.col), *rest)
         return self.generic(call.replace(args=NodeList(args)))
 
-    def _operand(self, arg: Expr, expands: bool) -> Expr:
+    def _operand(self, arg: Expr, expands: bool, recasts: bool) -> Expr:
         """An argument as its operator may have it."""
         if isinstance(arg, MakeTuple):
             elements = self._escaping(arg.elements)
@@ -121,6 +121,8 @@ class _Consumers(Rewriter):
         found = self._slices.get(arg) if isinstance(arg, Var) else None
         if found is None or not found.in_vec:
             return arg
+        if recasts and not found.solid:
+            return self._copy(found, MemorySpace.Vec)
         if found.aligned and not expands:
             return arg
         if found.aligned and found.dense:
@@ -162,8 +164,9 @@ class _Consumers(Rewriter):
 
     def _retyped(self, var: Var, value: Expr) -> Var:
         if var.type != value.type:
-            self.vars[var] = Var(var.name_hint, value.type, var.span)
-        return self.vars.get(var, var)  # pyright: ignore[reportReturnType]
+            made = self.vars[var] = Var(var.name_hint, value.type, var.span)
+            return made
+        return self.define(var)
 
     def _taken(self) -> list[Stmt]:
         before, self._before = self._before, []

@@ -50,6 +50,7 @@ _ROLES: dict[str, dict[str, Role]] = {
     "tensor.matmul_acc": {"acc": Role.SOURCE, "lhs": Role.MATRIX, "rhs": Role.MATRIX},
     "tensor.expand_clone": {"input": Role.SOURCE, "target": Role.MEMORY},
     "tensor.gather_row": {"acc": Role.SOURCE, "src": Role.MEMORY},
+    "tensor.paged_gather": {"src": Role.MEMORY, "indices": Role.MEMORY, "block_table": Role.MEMORY},
 }
 
 STAYS_IN_MEMORY = frozenset({"tensor.view", "tensor.expand_clone"})

@@ -27,7 +27,7 @@ from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, get_decl
 from ...ops.rules import all_same, dim_text, dims_text, value as static_value
 from ..emitting import EmittingRewriter, build, kind_of
-from . import expand_clone as expand_clone
+from . import expand_clone as expand_clone, rules_index as rules_index
 from .plan import MAT, VEC, Plan, Role, computes_tile, is_tensor, role_of
 from .rules import RULES
 
@@ -202,7 +202,7 @@ class Converter(EmittingRewriter):
                 spaces = self.plan.spaces.get(var, (VEC,))
                 if role is Role.WINDOW and not self.is_tile(arg):
                     return spaces
-                have = self._versions.get(arg, {})  # pyright: ignore[reportArgumentType]
+                have = self._versions.get(arg, {})
                 return [s for s in spaces if s in have] or spaces[:1]
         return (VEC,)
 

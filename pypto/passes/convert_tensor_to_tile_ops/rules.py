@@ -100,7 +100,7 @@ def _slice(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 
 def _window(
     cv: Converter, tensor: Expr, offset: Any, shape: Any, valid: Any, space: MemorySpace, call: Call
-) -> Expr:
+) -> Call:
     clamp = {"clamp": True} if rebind(call)["clamp"] else {}
     made = cv.load_call(tensor, offset, shape, valid or shape, space, call.span, **clamp)
     region = kind_of(made).valid_shape
@@ -109,10 +109,10 @@ def _window(
     return made
 
 
-def _dropped(cv: Converter, made: Expr, call: Call, drop: bool) -> Expr:
+def _dropped(cv: Converter, made: Call, call: Call, drop: bool) -> Call:
     """``made`` without the unit dimensions the call drops."""
     pad = rebind(call)["pad_value"]
-    if pad not in (None, PadValue.null) and made.op.name == "tile.load":  # pyright: ignore[reportAttributeAccessIssue]
+    if pad not in (None, PadValue.null) and made.op.name == "tile.load":
         made = build("tile.fillpad", cv.emit("window__tile", made), span=call.span, pad_value=pad)
     if not drop:
         return made
@@ -290,17 +290,13 @@ def _tile_name(call: Call) -> str:
     return "tile." + call.op.name.split(".", 1)[1]
 
 
-@rule(
-    "tensor.gather", "tensor.gather_compare", "tensor.paged_gather",
-    "tensor.scatter", "tensor.scatter_mask", "tensor.scatter_update",
-)  # fmt: skip
+@rule("tensor.gather_compare")
 def _not_compiled(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    name = call.op.name.split(".", 1)[1]
     raise user_error(
         NotImplementedError,
-        f"this version does not compile pl.tensor.{name} inside a kernel",
+        "this version does not compile pl.tensor.gather_compare inside a kernel",
         call.span,
-        f"load the operands and use the operators of pl.tile ({name.split('_')[0]} and its relatives)",
+        "compare with pl.cmp, which marks the elements that match",
     )
 
 

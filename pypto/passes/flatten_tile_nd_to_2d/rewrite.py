@@ -48,7 +48,7 @@ class Flattener(EmittingRewriter):
 
     def rewrite_type(self, type: Type) -> Type:
         made = super().rewrite_type(type)
-        return made if is_flat(made) else flat_type(made, self.span)  # pyright: ignore[reportArgumentType]
+        return flat_type(made, self.span) if isinstance(made, TileType) else made
 
     def define(self, var: Any) -> Any:
         if var not in self.vars and not is_flat(var.type) and not self.span.is_valid():
@@ -292,7 +292,7 @@ def _element(cv: Flattener, call: Call) -> Expr:
     tile, indices, *rest = call.args
     if is_flat(tile.type):
         return cv.recreate(call)
-    place = flat_offsets([cv.rewrite(i) for i in indices.elements], kind_of(tile).shape)  # pyright: ignore
+    place = flat_offsets([cv.rewrite(i) for i in indices.elements], kind_of(tile).shape)
     return build(call.op.name, cv.rewrite(tile), place, *(cv.rewrite(r) for r in rest), span=call.span)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, TileLayout
-from ...ir.expr import Call, Expr, IterArg, Var
+from ...ir.expr import Call, Expr, IterArg, Var, tile_type_of
 from ...ir.naming import written_name
-from ...ir.node import EMPTY
+from ...ir.node import EMPTY, NodeList
 from ...ir.program import Function
-from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts
+from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ...ir.types import TileType, implicit_layout
 from ...ops.registry import decl_of, rebind
 from ..emitting import EmittingRewriter, build, kind_of, reinfer
@@ -49,9 +49,8 @@ class Placer(EmittingRewriter):
         """Copies at hand in the current region, by source and memory."""
         self._targets: list[Sequence[Var]] = []
 
-    # Regions: a copy made inside one is not visible after it.
-
     def _region(self, body: Stmt | None, targets: Sequence[Var]) -> Stmt | None:
+        """A body whose copies are not visible after it."""
         if body is None:
             return None
         outer = self._moved
@@ -61,8 +60,6 @@ class Placer(EmittingRewriter):
         self._targets.pop()
         self._moved = outer
         return made
-
-    # Values
 
     def move(self, value: Expr, allowed: Allowed, what: str | None = None) -> Expr:
         """``value``, already rewritten, in one of ``allowed``."""
@@ -88,8 +85,6 @@ class Placer(EmittingRewriter):
         if isinstance(value, Var):
             self._moved[value, space] = made
         return made
-
-    # Statements
 
     def rewrite_assign(self, op: AssignStmt) -> Stmt:
         value = op.value
@@ -151,7 +146,7 @@ class Placer(EmittingRewriter):
         decl = decl_of(call)
         if decl is None:
             raise InternalError("a tile operator without a declaration", call.span)
-        kind: TileType = call.type  # pyright: ignore[reportAssignmentType]
+        kind = tile_type_of(call)
         space = decl.result_space
         if isinstance(space, str) and decl.param(space).is_attr:
             return self._by_attribute(call, space, result)
@@ -171,20 +166,17 @@ class Placer(EmittingRewriter):
         else:
             space = self.moves.cheapest(candidates, wants)
         self._check_move(call, space)
-        made = call
-        if space is not stated:
-            kwargs = {**call.kwargs, attribute: space}
-            made = call.replace(kwargs=kwargs)
-        return made.replace(type=in_space(call.type, space))  # pyright: ignore[reportArgumentType]
+        made = call if space is stated else call.replace(kwargs={**call.kwargs, attribute: space})
+        return made.replace(type=in_space(tile_type_of(call), space))
 
     def _check_move(self, call: Call, space: MemorySpace) -> None:
         if call.op.name != "tile.move":
             return
         source = _space(call.args[0])
         path = self.moves.path(source, space)
-        if path is None or (len(path) > 1):
-            if path is None:
-                raise self.moves.refuse(_named(call.args[0]), source, (space,), call.span)
+        if path is None:
+            raise self.moves.refuse(_named(call.args[0]), source, (space,), call.span)
+        if len(path) > 1:
             raise user_error(
                 ValueError,
                 f"no instruction moves {_named(call.args[0])} from {source.name} to {space.name} at once",
@@ -192,12 +184,10 @@ class Placer(EmittingRewriter):
                 f"move it in steps: {' -> '.join(s.name for s in (source, *path))}",
             )
 
-    # Control flow
-
     def rewrite_for(self, op: ForStmt) -> Stmt:
         carried = self.rewrite_list(op.iter_args, self._carry)
         body = self._region(op.body, carried)
-        made = op.replace(
+        return op.replace(
             start=self.rewrite(op.start),
             stop=self.rewrite(op.stop),
             step=self.rewrite(op.step),
@@ -206,7 +196,6 @@ class Placer(EmittingRewriter):
             return_vars=self._results(op.return_vars, carried),
             attrs=self.rewrite_mapping(op.attrs),
         )
-        return made
 
     def rewrite_while(self, op: WhileStmt) -> Stmt:
         carried = self.rewrite_list(op.iter_args, self._carry)
@@ -219,7 +208,7 @@ class Placer(EmittingRewriter):
         if not is_tile(arg):
             return self.define(arg)
         init = self.rewrite(arg.init_value)
-        kind = in_space(arg.type, _space(init))  # pyright: ignore[reportArgumentType]
+        kind = in_space(tile_type_of(arg), _space(init))
         if init is arg.init_value and kind == arg.type:
             return arg
         made = self.vars[arg] = IterArg(arg.name_hint, kind, init, arg.span)
@@ -263,23 +252,21 @@ class Placer(EmittingRewriter):
 
     def _meet(self, body: Stmt, joint: Sequence[Expr]) -> Stmt:
         """A branch that yields its tiles where ``joint`` has them."""
-        stmts = flatten_to_stmts(body)
-        last = stmts[-1]
+        *stmts, last = flatten_to_stmts(body)
+        given = _yielded(body)
         outer, self._moved = self._moved, {}
         emitted, values = self.collect(
             lambda: [
                 self.move(v, (_space(j),), f"{_named(v)}, the result of one branch,")
                 if is_tile(v)
                 else v
-                for v, j in zip(last.values, joint)  # pyright: ignore[reportAttributeAccessIssue]
+                for v, j in zip(given, joint)
             ]
         )
         self._moved = outer
         if not emitted:
             return body
-        from ...ir.stmt import seq
-
-        return seq([*stmts[:-1], *emitted, last.replace(values=type(last.values)(values))], body.span)  # pyright: ignore
+        return seq([*stmts, *emitted, last.replace(values=NodeList(values))], body.span)
 
 
 def _name(value: Expr) -> str:

@@ -61,7 +61,7 @@ def rule_of(prop: IRProperty) -> type[Rule] | None:
 
 def verify(props: Iterable[IRProperty], program: Program) -> list[Diagnostic]:
     """What is wrong with ``program``, all rules checked in one traversal."""
-    rules = [rule for rule in map(rule_of, sorted(props)) if rule is not None]
+    rules = [rule for rule in map(rule_of, IRPropertySet(props)) if rule is not None]
     if not rules:
         return []
     from .driver import run

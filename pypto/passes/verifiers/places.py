@@ -10,7 +10,7 @@ from ...ir.program import Function
 from ...ir.stmt import AssignStmt
 from ...ir.types import TileType
 from ..context import MemoryPlanner, current_or_default
-from ..memory_model import on_chip
+from ..memory_model import on_chip, placed_in
 from ..memory_reuse import base_lifetimes
 from .driver import Rule
 
@@ -68,7 +68,7 @@ class AllocatedMemoryAddr(Rule):
         self._widen(memref, var, start)
 
     def _widen(self, memref: MemRef, var: Var, start: int) -> None:
-        extents = self._extents.setdefault(var.type.memory_space, {})  # pyright: ignore[reportAttributeAccessIssue]
+        extents = self._extents.setdefault(placed_in(var), {})
         end = start + memref.size
         known = extents.get(memref.base)
         if known is not None:

@@ -26,7 +26,7 @@ def has_view(type: Type) -> bool:
 
 
 def findings(type: Type, where: str) -> Iterator[Finding]:
-    """What is certainly wrong with the valid regions in ``type``; an extent only known at run time is taken on trust."""
+    """What is certainly wrong with the valid regions in ``type``; an extent known at run time only is trusted."""
     if isinstance(type, TupleType):
         for i, element in enumerate(type.types):
             yield from findings(element, f"{where} TupleType element[{i}]")
@@ -68,7 +68,7 @@ def _symbolic_fault(extent: Expr, size: Expr) -> str | None:
     analyzer = Analyzer()
     if analyzer.const_int_bound(analyzer.simplify(extent)).max_value < 0:
         return f"has provably negative extent {extent}"
-    excess = analyzer.simplify(Sub(extent, size, extent.dtype))  # pyright: ignore[reportCallIssue]
+    excess = analyzer.simplify(Sub(extent, size, extent.dtype))
     if analyzer.const_int_bound(excess).min_value > 0:
         return f"extent {extent} exceeds physical shape extent {size}"
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..checks import dtypes, item_size, row_major, same_dtype, same_valid, valid_axis, vec
+from ..checks import dtypes, item_size, row_major, same_dtype, same_item_size, same_valid, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, vector_cost
 from ..spec import Run, Site, declare
@@ -46,12 +46,13 @@ def _one_form(site: Site) -> None:
 
 
 _INDEX_CHECKS = (
+    same_dtype("dst", "src"),
     dtypes("dst", "i16 i32 ui16 ui32 f16 f32", "i8 i16 i32 ui16 ui32 f16 f32"),
     dtypes("indices", "i32", "i16 i32"),
     row_major("indices"),
     same_valid("dst", "indices"),
 )
-_MASK_CHECKS = (item_size("src", "dst", bytes=(1, 2, 4)),)
+_MASK_CHECKS = (item_size("src", "dst", bytes=(1, 2, 4)), same_item_size("src", "dst"))
 
 
 def _gather(site: Site) -> Run:
@@ -69,13 +70,14 @@ def _gather(site: Site) -> Run:
 def _gather_pattern(site: Site) -> Run:
     step, first = PATTERNS[site.attrs["maskPattern"]]
     by_rows = site.attrs["axis"] == "col"
+    dtype = site.tile("dst").numpy
 
     def run(src: TileValue, indices: None, dst: TileValue) -> None:
         data = src.read()
         taken = data[first::step] if by_rows else data[:, first::step]
         if taken.shape != dst.valid:
             raise PtoError(f"'pto.tgather': the pattern takes {taken.shape} elements, 'dst' has {dst.valid}")
-        dst.write(np.array(taken))
+        dst.write(np.ascontiguousarray(taken).view(dtype))
 
     return run
 
@@ -85,11 +87,12 @@ declare(
     "src indices? ~tmp? -> dst",
     pipe="V",
     attrs="maskPattern?:mask_pattern axis?:str",
-    checks=(vec("src", "indices", "tmp", "dst"), same_dtype("dst", "src"), row_major("src", "dst"), _one_form),
+    checks=(vec("src", "indices", "tmp", "dst"), row_major("src", "dst"), _one_form),
     bind=_gather,
     cost=vector_cost(8),
     in_place=False,
-    doc="dst[i, j] = src at position indices[i, j] of its buffer, row after row; or the elements a pattern takes.",
+    doc="dst[i, j] = src at position indices[i, j] of its buffer, row after row; or the elements a pattern takes, "
+    "their bits unchanged.",
 )
 
 
@@ -180,7 +183,7 @@ def _scatter(site: Site) -> Run:
             raise PtoError(f"'pto.tscatter': index {places[bad][0]} is outside 'dst', which has {limit} elements")
         data = src.read().reshape(-1, 1, 1)
         for place, element in zip(places.tolist(), data, strict=True):
-            dst.write_at(*divmod(place, width), element)
+            dst.write_at(place // width, place % width, element)
 
     return run
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..checks import dtypes, exists_on, no_box, vec
-from ..elements import data_type
+from ..checks import dtypes, no_box, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, WindowValue
 from ..shapes import Tile, View
@@ -62,6 +63,8 @@ def _check_gather(site: Site) -> None:
         no_box("dst")(site)
         if not isinstance(index, Tile):
             raise PtoError("'pto.mgather' into vec takes a tile of indices")
+        if site.arch == "a2a3" and site.attrs["coalesce"] == "row" and index.rows != 1:
+            raise PtoError(f"'pto.mgather' requires idx shape [1, R] to gather rows, got [{index.rows}, {index.cols}]")
     elif dst.loc == "mat":
         if not isinstance(index, View):
             raise PtoError("'pto.mgather' into mat takes indices in global memory: the cube core does not see vec")
@@ -87,4 +90,48 @@ declare(
     cost=_moved,
     in_place=False,
     doc="Rows of mem (coalesce row) or its elements in order (elem) at given positions.",
+)
+
+_ATOMIC: dict[str, Any] = {"none": None, "add": np.add, "max": np.maximum, "min": np.minimum}
+
+
+def _scatter(site: Site) -> Run:
+    by_rows, outside = site.attrs["coalesce"] == "row", site.attrs["scatterOob"]
+    combine = _ATOMIC[site.attrs["scatterAtomicOp"]]
+
+    def run(src: TileValue, idx: TileValue, mem: WindowValue) -> None:
+        data, table = src.read(), np.array(mem.read())
+        lines = table if by_rows else table.reshape(-1, 1)
+        index = _indices(idx).ravel()
+        data = data if by_rows else data.reshape(-1, 1)
+        if len(index) != len(data):
+            raise PtoError(f"'pto.mscatter': {len(index)} indices for {len(data)} {'rows' if by_rows else 'elements'}")
+        places, inside = _places(site, index, len(lines), outside)
+        for place, line in zip(places[inside].tolist(), data[inside], strict=True):
+            held = lines[place, : len(line)]
+            lines[place, : len(line)] = line if combine is None else combine(held, line)
+        mem.write(table, None)
+
+    return run
+
+
+def _check_scatter(site: Site) -> None:
+    if site.view("mem").dtype != site.tile("src").dtype:
+        raise PtoError(f"'pto.mscatter': 'src' has {site.tile('src').dtype} and 'mem' {site.view('mem').dtype}")
+    atomic = {"add": "i32 f16 f32", "max": "i32 f32", "min": "i32 f32"}.get(site.attrs["scatterAtomicOp"])
+    if atomic is not None:
+        dtypes("src", atomic)(site)
+
+
+declare(
+    "mscatter",
+    "src idx -> mem:view",
+    pipe="MTE3",
+    attrs="coalesce:coalesce=row scatterAtomicOp:scatter_atomic_op=none scatterOob:scatter_oob=undefined "
+    "scatterConflict?:scatter_conflict",
+    checks=(vec("src", "idx"), no_box("src", "idx"), dtypes("src", _A2A3, _A5), dtypes("idx", "i32"), _check_scatter),
+    bind=_scatter,
+    cost=_moved,
+    in_place=False,
+    doc="Rows of a tile (coalesce row) or its elements (elem) to given positions of global memory, last writer wins.",
 )

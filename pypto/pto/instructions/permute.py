@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..checks import dtypes, item_size, row_major, same_dtype, scalar_of, valid_axis, vec
@@ -188,10 +190,14 @@ declare(
 
 
 def _merge(site: Site) -> Run:
-    item = site.tile("src").item
-    factor = 8 // item
+    return _merge_runs(site) if site.has("blockLen") else _merge_lists(site)
 
-    def run(src: TileValue, length: int, dst: TileValue) -> None:
+
+def _merge_runs(site: Site) -> Run:
+    factor = 8 // site.tile("src").item
+
+    def run(src: TileValue, *others: Any) -> None:
+        length, dst = int(others[-3]), others[-2]
         cols = src.valid[1]
         if length % 64 or length <= 0 or cols % (4 * length):
             raise PtoError(
@@ -204,19 +210,60 @@ def _merge(site: Site) -> Run:
     return run
 
 
-def _one_row(site: Site) -> None:
-    for name in ("src", "dst"):
+_LISTS = ("src", "src1", "src2", "src3", "tmp")
+
+
+def _merge_lists(site: Site) -> Run:
+    """The last tile is scratch; the others are sorted, so merging them is sorting them together."""
+    factor, count = 8 // site.tile("src").item, sum(map(site.has, _LISTS)) - 1
+    stops = site.attrs["exhausted"]
+
+    def run(*values: Any) -> None:
+        lists = [tile.read().reshape(-1, factor) for tile in values[:count]]
+        pairs = np.concatenate(lists)
+        order = _descending(pairs[:, 0])
+        if stops:
+            place = np.argsort(order)
+            ends = np.cumsum([len(each) for each in lists])
+            order = order[: int(place[ends - 1].min()) + 1]
+        dst = values[-2]
+        if dst.type.cols < pairs.size:
+            raise PtoError(f"'pto.tmrgsort': {pairs.size} merged elements do not fit 'dst' of {dst.type.cols} columns")
+        dst.write_at(0, 0, pairs[order].reshape(1, -1))
+
+    return run
+
+
+def _merge_form(site: Site) -> None:
+    tiles = [name for name in _LISTS if site.has(name)]
+    if site.has("blockLen") != (len(tiles) == 1) or site.has("blockLen") == site.has("executed"):
+        raise PtoError(
+            "'pto.tmrgsort' takes one tile and a blockLen, or two to four tiles and scratch with a vector of counts"
+        )
+    if len(tiles) == 2:
+        raise PtoError("'pto.tmrgsort' of several tiles takes two to four and then scratch")
+    for name in (*tiles, "dst"):
         if site.tile(name).rows != 1:
             raise PtoError(f"'pto.tmrgsort': '{name}' must have one row")
+    if len(tiles) > 1 and site.tile(tiles[-1]).cols < site.tile("dst").cols:
+        raise PtoError(f"'pto.tmrgsort': the scratch must have the {site.tile('dst').cols} columns of 'dst'")
 
 
 declare(
     "tmrgsort",
-    "src blockLen:int -> dst",
+    "src src1? src2? src3? tmp? blockLen?:int -> dst executed?:scalar",
     pipe="V",
-    checks=(vec("src", "dst"), same_dtype("dst", "src"), dtypes("src", "f16 f32"), row_major("src", "dst"), _one_row),
+    attrs="exhausted:bool=false",
+    checks=(
+        vec(*_LISTS, "dst"),
+        same_dtype("dst", *_LISTS),
+        dtypes("src", "f16 f32"),
+        row_major(*_LISTS, "dst"),
+        _merge_form,
+    ),
     in_place=False,
     bind=_merge,
     cost=vector_cost(4),
-    doc="Groups of four sorted blocks of pairs merged, largest first; blockLen counts elements.",
+    doc="Groups of four sorted blocks of pairs merged, largest first, blockLen counting elements; or two to four "
+    "sorted tiles merged, up to the end of one of them when exhausted. How many were taken of each is not modelled.",
 )

@@ -270,6 +270,10 @@ def test_manual_dependencies_and_unknown_callees():
     call = ir.Call(ir.GlobalVar("nobody"), [], None, {"manual_dep_edges": []})
     subject = program(ir.EvalStmt(call), kind=ir.FunctionType.Orchestration)
     assert len(messages(subject, P.ManualDepsOnSubmitOnly)) == 1
+    task = ir.ScalarType(DataType.TASK_ID)
+    stray = ir.Submit(ir.GlobalVar("nobody"), [], [], {}, {"manual_dep_edges": []}, task)
+    (text,) = messages(program(ir.EvalStmt(stray), kind=ir.FunctionType.Orchestration), P.ManualDepsOnSubmitOnly)
+    assert text == "Submit of 'nobody' carries 'manual_dep_edges' beside its deps_"
     assert messages(subject, P.OrchestrationReferencesResolved) == ["Call of 'nobody', which the program does not have"]
 
 

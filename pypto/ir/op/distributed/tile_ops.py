@@ -12,7 +12,7 @@ from ...span import Span
 def put(*args: Any, span: Span | None = None, **kwargs: Any) -> Any:
     """``pld.tile.put`` with ``atomic`` last among the positional arguments, or a keyword."""
     if args and isinstance(args[-1], AtomicType):
-        *args, kwargs["atomic"] = args  # pyright: ignore[reportAssignmentType]
+        args, kwargs["atomic"] = args[:-1], args[-1]
     return tile.put(*args, span=span or Span.here(), **kwargs)
 
 

@@ -1,0 +1,138 @@
+"""The buffers of tiles: one handle for each address, type and valid region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import DataType
+from ..errors import user_error
+from ..ir.expr import ConstInt, Expr, MemRef, Var
+from ..ir.naming import written_name
+from ..ir.types import TileType
+from .context import Op, Value
+from .types import tile_text
+
+if TYPE_CHECKING:
+    from .kernel import KernelBuilder
+
+_OPEN = "v_row=?, v_col=?"
+
+
+class Buffers:
+    """Allocates the tile buffers of one kernel.
+
+    With addresses, a tile is wherever it is planned to be, and any number of handles may be there. Without, PTOAS
+    places each handle, so that all tiles of one allocation are seen through the first.
+    """
+
+    def __init__(self, kernel: KernelBuilder) -> None:
+        self.kernel = kernel
+        self._tiles: dict[Any, Value] = {}
+        self._placed: dict[Expr, Value] = {}
+        """Without addresses, the handle that stands for each allocation."""
+        self._regions: dict[Expr, Sequence[Expr]] = {}
+        """Without addresses, the region that is valid in an allocation, known only when the kernel runs."""
+
+    def of(self, var: Var) -> Value:
+        """The buffer at a tile's address: one handle for each distinct address, type and valid region."""
+        type, memref = self._allocated(var)
+        text = tile_text(type, self.kernel.target)
+        dynamic = [d for d in type.valid_shape if not isinstance(d, ConstInt)]
+        address = memref.byte_offset
+        movable = not dynamic and isinstance(address, ConstInt)
+        base = None if self.kernel.options.addresses else memref.base
+        key = (base, getattr(address, "value", id(address)), text, *(id(d) for d in dynamic))
+        known = self._tiles.get(key) if movable else None
+        if known is not None:
+            return known
+        if base is not None and dynamic:
+            return self._opened(var, type, base)
+        if base is not None and base in self._placed:
+            return self._retyped(var, text, self._placed[base])
+        made = self._alloc(var, type, text, type.valid_shape, movable)
+        if movable:
+            self._tiles[key] = made
+        if base is not None:
+            self._placed[base] = made
+        return made
+
+    def open(self, var: Var) -> Value:
+        """A handle of a tile's own whose valid region can be set, at first everything."""
+        type, memref = self._allocated(var)
+        if not self.kernel.options.addresses:
+            raise self._needs_addresses(var)
+        text = tile_text(type, self.kernel.target, open_valid=True)
+        return self._alloc(var, type, text, type.shape, isinstance(memref.byte_offset, ConstInt))
+
+    def at(self, type: TileType, base: Expr, offset: Expr, hint: str) -> Value:
+        """A handle of ``type``, ``offset`` bytes from address ``base``."""
+        start = self._address(base)
+        constant = isinstance(offset, ConstInt) and offset.value == 0
+        if not constant:
+            start = self.kernel.scalars.sum(start, self._address(offset))
+        result = self.kernel.fresh(hint, tile_text(type, self.kernel.target))
+        rows, cols = (None if isinstance(d, ConstInt) else self.kernel.scalars.index(d) for d in type.valid_shape)
+        self.kernel.add(Op("alloc_tile", result=result, addr=start, valid_row=rows, valid_col=cols))
+        return result
+
+    def _allocated(self, var: Var) -> tuple[TileType, MemRef]:
+        type = var.type
+        assert isinstance(type, TileType)
+        if type.memref is None:
+            raise self.kernel.unsupported(var, f"tile {var.name_hint!r} without an allocation")
+        return type, type.memref
+
+    def _opened(self, var: Var, type: TileType, base: Expr) -> Value:
+        """A buffer PTOAS will place whose valid region is set where its contents are made."""
+        region = self._regions.setdefault(base, type.valid_shape)
+        if any(a is not b for a, b in zip(region, type.valid_shape)):
+            raise self._needs_addresses(var)
+        made = self._placed.get(base)
+        if made is None:
+            made = self._alloc(var, type, tile_text(type, self.kernel.target, open_valid=True), type.shape, True)
+            self._placed[base] = made
+        elif _OPEN not in made.type:
+            raise self._needs_addresses(var)
+        extents = [self.kernel.scalars.index(d) for d in type.valid_shape]
+        self.kernel.add(Op("set_validshape", source=made, extents=extents))
+        return made
+
+    def _retyped(self, var: Var, text: str, first: Value) -> Value:
+        """Another type of a buffer PTOAS will place: a view of the handle that stands for it."""
+        if _OPEN in first.type:
+            raise self._needs_addresses(var)
+        made = self.kernel.fresh(var.name_hint, text)
+        self.kernel.add(Op("treshape", result=made, source=first))
+        return made
+
+    def _needs_addresses(self, var: Var) -> Exception:
+        return user_error(
+            ValueError,
+            f"the valid region of {written_name(var.name_hint)!r} is known only when the kernel runs, and PTOAS cannot "
+            "place a buffer that is seen with several",
+            var.span,
+            "let pypto plan memory: memory_planner=passes.MemoryPlanner.PYPTO",
+        )
+
+    def _alloc(self, var: Var, type: TileType, text: str, extents: Sequence[Expr], movable: bool) -> Value:
+        """An ``alloc_tile``, at the head of the function when ``movable``."""
+        assert type.memref is not None
+        outer = self.kernel.block
+        if movable:
+            self.kernel.block = self.kernel.context.prologue
+        address = self._address(type.memref.byte_offset) if self.kernel.options.addresses else None
+        open_rows, open_cols = "v_row=?" in text, "v_col=?" in text
+        result = self.kernel.fresh(var.name_hint, text)
+        self.kernel.add(Op(
+            "alloc_tile", result=result, addr=address,
+            valid_row=self.kernel.scalars.index(extents[0]) if open_rows else None,
+            valid_col=self.kernel.scalars.index(extents[1]) if open_cols else None,
+        ))  # fmt: skip
+        self.kernel.block = outer
+        return result
+
+    def _address(self, offset: Expr) -> Value:
+        if isinstance(offset, ConstInt):
+            return self.kernel.scalars.constant(offset.value, DataType.INT64)
+        return self.kernel.scalars.convert(self.kernel.scalars.emit(offset), offset.dtype, DataType.INT64)

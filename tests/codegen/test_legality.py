@@ -1,0 +1,193 @@
+"""What a target has no instruction for is refused at the user's line, before any text is written."""
+
+import numpy as np
+import pytest
+
+import pypto.language as pl
+from pypto.backend import ASCEND910B, ASCEND950
+from pypto.backend.targets import TARGETS
+from pypto.codegen import PTOCodegen, generate_pto
+from pypto.errors import Diagnosed, VerificationError
+
+HEAD = "import pypto.language as pl\n@pl.function(type=pl.FunctionType.InCore)\n"
+
+
+def compile_lines(target, lines, dtype="FP32", shape=(16, 64), out=None, extra=""):
+    """A kernel that loads ``a`` and stores ``b``; the first of ``lines`` is line 5 of its text."""
+    out = out or dtype
+    parameters = f"x: pl.Tensor[{list(shape)}, pl.{dtype}], {extra}y: pl.Out[pl.Tensor[{list(shape)}, pl.{out}]]"
+    body = [f"a = pl.load(x, [0, 0], {list(shape)})", *lines, "pl.store(b, [0, 0], y)"]
+    text = HEAD + f"def k({parameters}):\n" + "".join(f"    {line}\n" for line in body)
+    return pl.compile(pl.parse(text), target=target, dump_passes=False, skip_ptoas=True)
+
+
+def refusal(*args, **kwargs):
+    with pytest.raises(ValueError) as caught:
+        compile_lines(*args, **kwargs)
+    error = caught.value
+    assert isinstance(error, Diagnosed) and type(error).__name__ != "PtoError"
+    return error
+
+
+# Element types.
+
+ONLY_ON_950 = [
+    ("b = pl.add(a, a)", "INT8"), ("b = pl.add(a, a)", "BF16"), ("b = pl.sub(a, a)", "INT8"),
+    ("b = pl.maximum(a, a)", "INT8"), ("b = pl.mul(a, 3)", "INT8"), ("b = pl.row_expand_add(a, pl.load(c, [0, 0], "
+    "[32, 1]))", "INT8"), ("b = pl.tile.addc(a, a, a)", "BF16"), ("b = pl.neg(a)", "INT8"), ("b = pl.neg(a)", "BF16"),
+    ("b = pl.div(a, a)", "INT32"), ("b = pl.tile.part_add(a, a)", "BF16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "dtype"), ONLY_ON_950)
+def test_element_types_one_target_lacks(line, dtype):
+    extra = f"c: pl.Tensor[[32, 1], pl.{dtype}], "
+    shape = (32, 64)
+    compile_lines("Ascend950", [line], dtype, shape, extra=extra)
+    error = refusal("Ascend910B", [line], dtype, shape, extra=extra)
+    assert "Ascend910B" in error.message and f"not {dtype}" in error.message and "FP32" in error.message
+    assert error.span is not None and error.span.begin_line == 5
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    ("line", "dtype", "takes"),
+    [
+        ("b = pl.exp(a)", "BF16", "FP16 or FP32"),
+        ("b = pl.mul(a, a)", "BF16", "FP16 or FP32"),
+        ("b = pl.tile.relu(a)", "INT16", "INT32, FP16 or FP32"),
+    ],
+)
+def test_element_types_no_target_has(target, line, dtype, takes):
+    with pytest.raises((ValueError, Diagnosed)) as caught:
+        compile_lines(target, [line], dtype)
+    assert dtype in str(caught.value).upper()
+
+
+def test_the_hint_names_a_cast_the_target_has():
+    assert "pl.cast(x, pl.FP16)" in str(refusal(ASCEND910B, ["b = pl.add(a, a)"], "INT8"))
+    assert "pl.cast(x, pl.FP32)" in str(refusal(ASCEND910B, ["b = pl.add(a, a)"], "BF16"))
+
+
+# Comparisons.
+
+def test_integers_compare_for_equality_only_on_the_910b():
+    error = refusal("Ascend910B", ["m = pl.cmp(a, a, cmp_type=2)", "b = a"], "INT32")
+    assert "equality only" in error.message and "FP32" in error.message
+    compile_lines("Ascend910B", ["m = pl.cmp(a, a, cmp_type=0)", "b = pl.add(a, a)"], "INT32")
+    compile_lines("Ascend950", ["m = pl.cmp(a, a, cmp_type=2)", "b = pl.add(a, a)"], "INT32")
+
+
+# Instructions one target has.
+
+
+def test_an_instruction_of_the_other_target():
+    assert "Ascend910B has" in refusal("Ascend950", ["b = pl.add_relu(a, a)"]).message
+    compile_lines("Ascend910B", ["b = pl.add_relu(a, a)"])
+
+
+# Extents and layouts.
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    ("dtype", "shape", "what"), [("FP32", (16, 4), "a row of 4 FP32"), ("FP16", (16, 8), "a row of 8 FP16")]
+)
+def test_rows_that_are_no_whole_blocks(target, dtype, shape, what):
+    error = refusal(target, ["b = pl.add(a, a)"], dtype, shape)
+    assert what in error.message and "32 bytes" in error.message and "valid_shape" in str(error)
+    assert error.span is not None and error.span.begin_line == 4
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+def test_a_column_expand_of_more_than_one_row(target):
+    lines = ["r = pl.load(x, [0, 0], [2, 64])", "b = pl.col_expand_mul(a, r)"]
+    with pytest.raises(Diagnosed, match=r"\[1, N\]"):
+        compile_lines(target, lines)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+def test_scratch_of_the_wrong_shape(target):
+    lines = ["s = pl.tile.create([16, 32], pl.FP32)", "c = pl.set_validshape(s, 16, 32)",
+             "b = pl.pow(a, a, c)"]  # fmt: skip
+    with pytest.raises(Diagnosed, match="shape"):
+        compile_lines(target, lines)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+def test_a_histogram_is_checked_where_it_exists(target):
+    text = HEAD + (
+        "def k(x: pl.Tensor[[32, 64], pl.UINT16], i: pl.Tensor[[32, 1], pl.UINT8], "
+        "y: pl.Out[pl.Tensor[[32, 256], pl.UINT32]]):\n"
+        "    a = pl.load(x, [0, 0], [32, 64])\n    c = pl.load(i, [0, 0], [32, 1])\n"
+        "    b = pl.histogram(a, c)\n    pl.store(b, [0, 0], y)\n"
+    )
+    if target is ASCEND950:
+        pl.compile(pl.parse(text), target=target, skip_ptoas=True)
+    else:
+        with pytest.raises(ValueError, match="has no such instruction"):
+            pl.compile(pl.parse(text), target=target, skip_ptoas=True)
+
+
+# Products and accumulators.
+
+
+def product(dtype, out, target):
+    text = HEAD + (
+        f"def k(x: pl.Tensor[[32, 64], pl.{dtype}], w: pl.Tensor[[64, 32], pl.{dtype}], "
+        f"y: pl.Out[pl.Tensor[[32, 32], pl.{out}]]):\n"
+        "    a = pl.move(pl.load(x, [0, 0], [32, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Left)\n"
+        "    b = pl.move(pl.load(w, [0, 0], [64, 32], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)\n"
+        "    c = pl.matmul(a, b)\n    pl.store(c, [0, 0], y)\n"
+    )
+    return pl.compile(pl.parse(text), target=target, skip_ptoas=True)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    ("dtype", "out", "legal"),
+    [("FP16", "FP32", True), ("FP16", "FP16", True), ("FP16", "BF16", True), ("FP16", "INT32", False),
+     ("INT8", "INT32", True), ("INT8", "FP32", False), ("INT8", "INT8", False), ("FP32", "INT8", False)],
+)  # fmt: skip
+def test_what_an_accumulator_is_stored_as(target, dtype, out, legal):
+    if legal:
+        product(dtype, out, target)
+        return
+    with pytest.raises((ValueError, Diagnosed, VerificationError)) as caught:
+        product(dtype, out, target)
+    assert "PtoError" not in type(caught.value).__name__
+
+
+# Refused before text is written, and nothing legal is refused.
+
+
+def test_the_check_comes_before_the_text(monkeypatch):
+    from pypto.codegen import module
+
+    def render(*_):
+        raise AssertionError("text was written")
+
+    monkeypatch.setattr(module, "render_module", render)
+    refusal(ASCEND910B, ["b = pl.add(a, a)"], "INT8")
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+def test_what_passes_verifies_and_runs(target):
+    compiled = compile_lines(target, ["b = pl.mul(pl.exp(a), 2.0)"])
+    x = np.linspace(-2, 2, 16 * 64, dtype=np.float32).reshape(16, 64)
+    y = np.zeros_like(x)
+    compiled(x, y)
+    np.testing.assert_allclose(y, 2 * np.exp(x), rtol=1e-6)
+
+
+def test_nested_blocks_are_checked_too():
+    lines = ["b = a", "for i in pl.range(2):", "    b = pl.add(b, a)"]
+    error = refusal(ASCEND910B, lines, "INT8")
+    assert error.span is not None and error.span.begin_line == 7
+
+
+def test_text_for_another_target_is_checked_for_that_target():
+    lowered = compile_lines(ASCEND950, ["b = pl.add(a, a)"], "INT8").lowered
+    with pytest.raises(ValueError, match="Ascend910B"):
+        generate_pto(lowered, ASCEND910B)
+    assert "pto.tadd" in PTOCodegen(ASCEND910B).generate(lowered)

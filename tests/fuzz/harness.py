@@ -1,0 +1,107 @@
+"""One kernel text: compiled, run in the simulator with its sanitizer, and compared with what Python makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import eager
+import numpy as np
+from vector_kernels import COLS, DTYPES, OUTS, ROWS
+
+import pypto.language as pl
+from pypto.errors import Diagnosed, InternalError
+from pypto.pto.errors import PtoError
+from pypto.runtime.compiled_program import CompiledProgram
+
+NUMPY = {"FP32": np.float32, "FP16": np.float16, "INT32": np.int32}
+SCALARS = ({"n": 2, "p": -3, "m": 16, "w": 64}, {"n": -1, "p": 2, "m": 5, "w": 19}, {"n": 0, "p": 7, "m": 1, "w": 1})
+
+
+@dataclass
+class Outcome:
+    """``kind`` is ok, refused (by a diagnostic with a place), undefined (no meaning to compare with), or a failure."""
+
+    kind: str
+    detail: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.kind not in ("ok", "refused", "undefined")
+
+
+def vector_arguments(seed: int, scalars: dict[str, int]) -> list[Any]:
+    """Small values, so that most arithmetic is exact."""
+    rng = np.random.default_rng(seed)
+
+    def array(dtype: str) -> Any:
+        values = rng.integers(-12, 13, (ROWS, COLS))
+        return (values if dtype == "INT32" else values / 4).astype(NUMPY[dtype])
+
+    arrays = [[array(d) for d, names in of.items() for _ in names.split()] for of in (DTYPES, OUTS)]
+    return [*arrays[0], *arrays[1], *scalars.values()]
+
+
+def differ(got: Any, want: Any) -> str:
+    """What differs, beyond the rounding of sums."""
+    if got.dtype.kind == "i":
+        bad = got != want
+    else:
+        scale = np.maximum(1, np.abs(np.nan_to_num(want, posinf=1, neginf=1).astype(np.float64)))
+        tolerance = (1e-4 if got.dtype == np.float32 else 2e-2) * scale
+        with np.errstate(all="ignore"):
+            close = np.abs(got.astype(np.float64) - want.astype(np.float64)) <= tolerance
+        bad = ~(close | (got == want) | (np.isnan(got) & np.isnan(want)))
+    if not bad.any():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(bad)[0])
+    return f"{int(bad.sum())} of {bad.size} differ, at {at}: {got[at]} instead of {want[at]}"
+
+
+def compile_text(source: str, target: str = "Ascend910B") -> CompiledProgram | Outcome:
+    """The compiled program, or what became of the attempt."""
+    try:
+        return pl.compile(pl.parse("import pypto.language as pl\n" + source), target=target, dump_passes=False)
+    except InternalError as error:
+        return Outcome("internal", f"{type(error).__name__}: {error}")
+    except Diagnosed as error:
+        placed = error.diagnostic.location is not None
+        return Outcome("refused" if placed else "unplaced", f"{type(error).__name__}: {error}")
+    except RecursionError as error:
+        return Outcome("crash", f"RecursionError: {error}")
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, AssertionError) as error:
+        return Outcome("crash", f"{type(error).__name__}: {error}")
+
+
+def check_vector_kernel(source: str, target: str = "Ascend910B") -> Outcome:
+    compiled = compile_text(source, target)
+    if isinstance(compiled, Outcome):
+        return compiled
+    compared = 0
+    for seed, scalars in enumerate(SCALARS):
+        args = vector_arguments(seed, scalars)
+        wanted = [a.copy() if isinstance(a, np.ndarray) else eager.Number(a, "INT32" if k < len(args) - 2 else "INDEX")
+                  for k, a in enumerate(args)]  # fmt: skip
+        try:
+            eager.run(source, wanted)
+        except eager.Undefined:
+            continue
+        try:
+            run_sanitized(compiled, args)
+        except PtoError as error:
+            return Outcome("run", f"scalars {scalars}: {error}")
+        compared += 1
+        for number, (got, want) in enumerate(zip(args, wanted)):
+            what = differ(got, want) if isinstance(got, np.ndarray) else ""
+            if what:
+                return Outcome("wrong", f"argument {number}, scalars {scalars}: {what}")
+    return Outcome("ok" if compared else "undefined")
+
+
+def run_sanitized(compiled: CompiledProgram, args: list[Any]) -> None:
+    """Run the one kernel, reporting reads of what nothing wrote and unsafe overlaps."""
+    from pypto import simulator
+
+    (text,) = compiled.pto.values()
+    (kernel,) = simulator.load(text).kernels.values()
+    kernel.run(args, sanitize=True)
