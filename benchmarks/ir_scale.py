@@ -2,9 +2,9 @@
 
     python benchmarks/ir_scale.py [LARGEST]
 
-Generated kernels of N statements, of several shapes, are parsed, printed, compared, hashed, serialized, cloned, verified
-and converted to SSA form; N doubles up to LARGEST (4000). Milliseconds of processor time, best of 3, and in brackets the
-ratio to half the size: 2 is linear.
+Generated kernels of N statements, of several shapes, are parsed, printed, compared, hashed, serialized, cloned,
+verified and converted to SSA form; N doubles up to LARGEST (4000). Milliseconds of processor time, best of 3, and in
+brackets the ratio to half the size: 2 is linear.
 """
 
 from __future__ import annotations

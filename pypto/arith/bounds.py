@@ -24,6 +24,25 @@ POS_INF: Final = INT64_MAX
 Recover = Callable[[], None]
 
 
+Saved = list[tuple[dict[Any, Any], Any, Any]]
+"""Entries of tables as they were before a constraint: table, key, value or None."""
+
+
+def restoring(saved: Saved) -> Recover | None:
+    """The function that puts ``saved`` entries back; None when there are none."""
+    if not saved:
+        return None
+
+    def recover() -> None:
+        for table, key, old in reversed(saved):
+            if old is None:
+                table.pop(key, None)
+            else:
+                table[key] = old
+
+    return recover
+
+
 class ConstIntBound:
     """``min_value <= value <= max_value``; the outermost 64-bit values mean unbounded."""
 
@@ -338,21 +357,11 @@ class ConstIntBoundAnalyzer:
 
     def enter_constraint(self, condition: Expr) -> Recover | None:
         """Take ``condition`` as true until the returned function is called; None when it says nothing."""
-        saved: list[tuple[dict[Any, ConstIntBound], Any, ConstIntBound | None]] = []
+        saved: Saved = []
         self._assume(condition, saved)
-        if not saved:
-            return None
+        return restoring(saved)
 
-        def recover() -> None:
-            for table, key, old in reversed(saved):
-                if old is None:
-                    table.pop(key, None)
-                else:
-                    table[key] = old
-
-        return recover
-
-    def _assume(self, e: Any, saved: list[Any]) -> None:
+    def _assume(self, e: Any, saved: Saved) -> None:
         for cls, left, right in facts(e):
             if not (is_integer(left) and is_integer(right) and self.exact(left) and self.exact(right)):
                 continue
@@ -364,7 +373,7 @@ class ConstIntBoundAnalyzer:
             if cls is E.Eq:
                 self._assume_at_most(Sum().add(s, -1), 0, saved)
 
-    def _assume_at_most(self, s: Sum, limit: int, saved: list[Any]) -> None:
+    def _assume_at_most(self, s: Sum, limit: int, saved: Saved) -> None:
         """Tighten each term of ``s <= limit`` by what the others leave it."""
         for key, (atom, c) in list(s.terms.items()):
             rest = s.copy()
@@ -376,7 +385,7 @@ class ConstIntBoundAnalyzer:
             known = ConstIntBound(NEG_INF, clamp(room // c)) if c > 0 else ConstIntBound(clamp(-(room // -c)), POS_INF)
             self._tighten(atom, known, saved)
 
-    def _assume_differs(self, s: Sum, saved: list[Any]) -> None:
+    def _assume_differs(self, s: Sum, saved: Saved) -> None:
         """A value that one variable does not have shortens its range when it is an end of it."""
         if len(s) != 1:
             return
@@ -389,7 +398,7 @@ class ConstIntBoundAnalyzer:
         elif value == bound.max_value:
             self._tighten(atom, ConstIntBound(NEG_INF, value - 1), saved)
 
-    def _tighten(self, atom: Expr, known: ConstIntBound, saved: list[Any]) -> None:
+    def _tighten(self, atom: Expr, known: ConstIntBound, saved: Saved) -> None:
         current = self.bound(atom)
         made = current.intersect(known)
         if made == current:

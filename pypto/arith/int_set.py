@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..ir import expr as E
 from ..ir.expr import ConstInt, Expr, Var
-from .bounds import Recover, facts
+from .bounds import Recover, Saved, facts, restoring
 from .linear import is_index_like, is_integer, same_value
 from .rewrite import FullSimplifier
 
@@ -148,7 +148,7 @@ class IntSetAnalyzer:
 
     def enter_constraint(self, condition: Expr) -> Recover | None:
         """Take ``condition`` as true until the returned function is called; None when it says nothing."""
-        saved: list[tuple[Var, IntSet | None]] = []
+        saved: Saved = []
         for cls, left, right in facts(condition):
             if cls is E.Ne or not (is_integer(left) and is_index_like(left)):
                 continue
@@ -159,21 +159,11 @@ class IntSetAnalyzer:
             if isinstance(right, Var):
                 low = self._op(E.Add, left, one) if cls is E.Lt else left
                 self._tighten(right, IntSet(low, left if cls is E.Eq else None), saved)
-        if not saved:
-            return None
+        return restoring(saved)
 
-        def recover() -> None:
-            for var, old in reversed(saved):
-                if old is None:
-                    self._vars.pop(var, None)
-                else:
-                    self._vars[var] = old
-
-        return recover
-
-    def _tighten(self, var: Var, known: IntSet, saved: list[tuple[Var, IntSet | None]]) -> None:
+    def _tighten(self, var: Var, known: IntSet, saved: Saved) -> None:
         old = self._vars.get(var)
-        saved.append((var, old))
+        saved.append((self._vars, var, old))
         if old is not None:
             low = self._either(E.Max, old.min_value, known.min_value)
             known = IntSet(low, self._either(E.Min, old.max_value, known.max_value))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..ir import expr as E
 from ..ir.expr import ConstBool, ConstInt, Expr, Var
 from ..ir.types import ScalarType
-from .bounds import Recover, facts
+from .bounds import Recover, Saved, facts, restoring
 from .linear import is_index_like, is_integer, linear
 
 
@@ -151,24 +151,14 @@ class ModularSetAnalyzer:
 
     def enter_constraint(self, condition: Expr) -> Recover | None:
         """Take ``condition`` as true until the returned function is called; None when it says nothing."""
-        saved: list[tuple[Var, ModularSet | None]] = []
+        saved: Saved = []
         for cls, left, right in facts(condition):
             for value, known in ((left, right), (right, left)):
                 if cls is E.Eq and is_integer(value):
                     self._assume_equal(value, self.of(known), saved)
-        if not saved:
-            return None
+        return restoring(saved)
 
-        def recover() -> None:
-            for var, old in reversed(saved):
-                if old is None:
-                    self._vars.pop(var, None)
-                else:
-                    self._vars[var] = old
-
-        return recover
-
-    def _assume_equal(self, e: Any, known: ModularSet, saved: list[tuple[Var, ModularSet | None]]) -> None:
+    def _assume_equal(self, e: Any, known: ModularSet, saved: Saved) -> None:
         """``e`` is in ``known``: a variable, or a variable plus a constant modulo a constant."""
         if known.is_everything():
             return
@@ -181,9 +171,9 @@ class ModularSetAnalyzer:
                 if isinstance(atom, Var) and c == 1:
                     self._intersect(atom, ModularSet(e.right.value, known.base - s.const), saved)
 
-    def _intersect(self, var: Var, known: ModularSet, saved: list[tuple[Var, ModularSet | None]]) -> None:
+    def _intersect(self, var: Var, known: ModularSet, saved: Saved) -> None:
         current = self._vars.get(var, EVERYTHING)
         finer = current if current.is_exact() or 0 < known.coeff <= current.coeff else known
         if finer != current:
-            saved.append((var, self._vars.get(var)))
+            saved.append((self._vars, var, self._vars.get(var)))
             self._vars[var] = finer

@@ -12,6 +12,7 @@ from ..ir.expr import Call, ConstInt, Expr, Var, index_const
 from ..ir.naming import written_name
 from ..ir.types import TensorType, TensorView, TileType
 from ..ops.registry import Bound, OpDecl, rebind
+from ..ops.rules import dims_text
 from ..ops.tile_gather import MaskPattern
 from .context import Op, Value
 from .instructions import attributes, destination, dps, instruction, operand
@@ -121,16 +122,20 @@ def merge_lists(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, r
     """Two to four sorted tiles merged. How much of each was used is written to a vector nobody reads."""
     if result is None:
         return None
-    names = [n for n in ("src0", "src1", "src2", "src3") if bound[n] is not None]
+    if bound["tmp"] is None and isinstance(call.type, TileType):
+        raise user_error(
+            ValueError,
+            f"{decl.name} needs scratch tmp, a row as long as its result",
+            call.span,
+            hint=f"tmp = pl.create_tile({dims_text(call.type.shape)}, dtype=pl.{call.dtype.name})",
+        )
+    names = [n for n in ("src0", "src1", "src2", "src3", "tmp") if bound[n] is not None]
     ins = [kernel.value(bound[n]) for n in names]
-    if bound["tmp"] is not None:
-        ins.append(kernel.value(bound["tmp"]))
     out = kernel.handle(result)
     executed = kernel.fresh("executed", "vector<4xi16>")
     kernel.add(Op("zero_vector", result=executed))
     attrs = [("exhausted", "true" if bound["exhausted"] else "false")]
-    scratch = bound["tmp"] is not None
-    kernel.add(Op("merge_lists", mnemonic="pto.tmrgsort", ins=ins, outs=[out, executed], attrs=attrs, scratch=scratch))
+    kernel.add(Op("merge_lists", mnemonic="pto.tmrgsort", ins=ins, outs=[out, executed], attrs=attrs))
     return out
 
 

@@ -159,7 +159,9 @@ class LoopBuilder(_Results):
             made: Stmt = WhileStmt(self.head[0], self.iter_args, body, self.return_vars, self.span)
         else:
             loop_var, start, stop, step = self.head
-            made = ForStmt(loop_var, start, stop, step, self.iter_args, body, self.return_vars, self.span, self.loop_kind)
+            made = ForStmt(
+                loop_var, start, stop, step, self.iter_args, body, self.return_vars, self.span, self.loop_kind
+            )
         self.builder.emit(made)
 
 

@@ -70,9 +70,9 @@ def _binary(b: Bound) -> Type:
 
 
 def _scalar(b: Bound) -> Type:
-    """A floating-point scalar makes a fraction of integers."""
+    """A floating-point scalar makes a fraction of integers, and a wider float of a narrower one."""
     t, scalar = b.type("lhs").dtype, b.type("rhs").dtype
-    return _fresh(b, "lhs", scalar if scalar.is_float() and not t.is_float() else None)
+    return _fresh(b, "lhs", promote(t, scalar) if scalar.is_float() else None)
 
 
 def _fresh(b: Bound, name: str, dtype: DataType | None = None) -> TensorType:
@@ -96,7 +96,7 @@ def _subs(b: Bound) -> Type:
 
 
 _TENSORS = "in lhs: tensor, in rhs: tensor"
-_TENSOR_SCALAR = "in lhs: tensor, in rhs: scalar like lhs"
+_TENSOR_SCALAR = "in lhs: tensor, in rhs: scalar"
 for _name, _what, _rule in (
     ("add", "lhs + rhs", _scalar),
     ("sub", "lhs - rhs", _subs),
@@ -116,7 +116,7 @@ for _name, _what, _rule in (
         f"tensor.{_name}s",
         _TENSOR_SCALAR,
         _rule,
-        f"Element by element, {_what}, of a tensor and a scalar; a literal takes the tensor's dtype.",
+        f"Element by element, {_what}, of a tensor and a scalar: FP32 with a floating-point literal.",
         tile_form=f"tile.{_name}s",
     )
 

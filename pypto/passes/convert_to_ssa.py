@@ -35,6 +35,7 @@ from ..ir.stmt import (
 )
 from ..ir.types import ScalarType, ShapedType, Type
 from ..ir.visitor import Rewriter, Visitor, splice
+from ..ops.registry import rebind
 from .base import P, Pass, function_pass
 
 _AUTO = re.compile(r"(?P<base>.+?)__(?:[a-z][a-z0-9_]*_v(?P<version>\d+)|tile|window|out)(?:_\w+)?")
@@ -282,8 +283,6 @@ class _Converter(Rewriter):
     def visit_call(self, op: Call) -> Call:
         made = self.generic(op)
         if made is not op and op.type.symbolic and op.op.decl is not None and self._is_stale(op.type):
-            from ..ops.registry import rebind
-
             made = made.replace(type=made.op.decl.infer(rebind(made)))
         return made
 

@@ -23,8 +23,6 @@ from ..ir.stmt import (
     ContinueStmt,
     ForStmt,
     IfStmt,
-    ScopeStmt,
-    SeqStmts,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -32,8 +30,9 @@ from ..ir.stmt import (
     seq,
 )
 from ..ir.types import ScalarType
-from ..ir.visitor import Rewriter, Visitor, splice, walk
+from ..ir.visitor import Visitor, walk
 from .base import P, Pass, function_pass
+from .bodies import BodyRewriter
 
 _BOOL = ScalarType(DataType.BOOL)
 
@@ -97,11 +96,11 @@ def _always_leaves(stmts: Sequence[Stmt]) -> bool:
     return False
 
 
-class _Structurer(Rewriter):
+class _Structurer(BodyRewriter):
     """Rewrites loops, inner ones first."""
 
     def visit_for_stmt(self, op: ForStmt) -> Any:
-        op = op.replace(body=self.rewrite_body(op.body))
+        op = op.replace(body=self.body(op.body))
         exits = _Exits(op.body)
         if not exits:
             return op
@@ -111,7 +110,7 @@ class _Structurer(Rewriter):
         return self._as_while(op, iteration)
 
     def visit_while_stmt(self, op: WhileStmt) -> Any:
-        op = op.replace(body=self.rewrite_body(op.body))
+        op = op.replace(body=self.body(op.body))
         exits = _Exits(op.body)
         if not exits:
             return op
@@ -143,29 +142,6 @@ class _Structurer(Rewriter):
         body = iteration.body(advance)
         loop = WhileStmt(condition, op.iter_args, body, op.return_vars, op.span, op.leading_comments)
         return [*start, iteration.reset_break(), loop]
-
-    def rewrite_body(self, body: Stmt) -> Stmt:
-        made = self.rewrite(body)
-        return made if made is body else seq(splice([made]), body.span)
-
-    def visit_if_stmt(self, op: IfStmt) -> Stmt:
-        else_body = self.rewrite_body(op.else_body) if op.else_body is not None else None
-        return op.replace(then_body=self.rewrite_body(op.then_body), else_body=else_body)
-
-    def visit_scope_stmt(self, op: ScopeStmt | Function) -> Any:
-        return op.replace(body=self.rewrite_body(op.body))
-
-    visit_function = visit_scope_stmt
-
-    def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
-        made = [self.rewrite(s) for s in op.stmts]
-        return op if all(a is b for a, b in zip(made, op.stmts)) else seq(splice(made), op.span)
-
-    def visit_assign_stmt(self, op: Stmt) -> Stmt:
-        """Holds no loops."""
-        return op
-
-    visit_eval_stmt = visit_yield_stmt = visit_return_stmt = visit_assign_stmt
 
 
 class _Iteration:

@@ -5,6 +5,8 @@ Sine and cosine (FP32) reduce their argument to ``t`` in [-pi/2, pi/2], an integ
 difference loses no more than the last of them; ``P`` is a minimax polynomial of degree 4. The error stays below 1e-5
 for arguments up to 2 * pi * 1024 and grows with the spacing of FP32 beyond; infinities have no defined result, nan
 stays nan.
+
+Rows replaced in a tile (``tile.scatter_update``) are scattered by position, as those of a tensor are.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from ..ir.expr import Call, Expr, Var
 from ..ir.naming import written_name
 from ..ir.program import Function
 from ..ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt
+from ..ops.registry import rebind
 from .base import Pass, function_pass
+from .convert_tensor_to_tile_ops.rules_index import Steps, replace_rows
 from .emitting import EmittingRewriter, build
 
 _INVERSE_PI = 0.31830987334251404
@@ -42,19 +46,19 @@ class _Parts:
     """Emits the steps of one operator, named after its result."""
 
     def __init__(self, rewriter: EmittingRewriter, name: str, call: Call) -> None:
-        self._rewriter, self._name, self._call = rewriter, name, call
+        self.rewriter, self.name, self.call = rewriter, name, call
         self._count = 0
 
     def bind(self, role: str, op: str, *args: Any, **kwargs: Any) -> Var:
         """The value of one step."""
-        value = build(f"tile.{op}", *args, span=self._call.span, **kwargs)
-        name = f"{self._name}__{role}_tmp_v{self._count}"
+        value = build(f"tile.{op}", *args, span=self.call.span, **kwargs)
+        name = f"{self.name}__{role}_tmp_v{self._count}"
         self._count += 1
-        return self._rewriter.emit(name, value)
+        return self.rewriter.emit(name, value)
 
     def last(self, op: str, *args: Any) -> Call:
         """The call whose value is the result."""
-        return build(f"tile.{op}", *args, span=self._call.span)
+        return build(f"tile.{op}", *args, span=self.call.span)
 
     def minus_multiple(self, role: str, part: str, value: Expr, k: Expr, factor: float) -> Var:
         return self.bind(role, "sub", value, self.bind(f"k_{part}", "muls", k, factor))
@@ -101,7 +105,17 @@ def _reduced(parts: _Parts, t: Expr, k: Expr) -> Call:
     return parts.last("mul", sign, parts.bind("t_p", "mul", t, value))
 
 
-_RULES: dict[str, Callable[[_Parts, Expr], Call]] = {"tile.sin": _sine, "tile.cos": _cosine}
+def _rows_replaced(parts: _Parts, target: Expr) -> Call:
+    rewriter, call = parts.rewriter, parts.call
+    bound = rebind(call)
+    index, source = (rewriter.rewrite(bound[n]) for n in ("index", "src"))
+    return replace_rows(Steps(rewriter, call, parts.name), target, source, index)
+
+
+_RULES: dict[str, Callable[[_Parts, Expr], Call]] = {
+    "tile.sin": _sine, "tile.cos": _cosine, "tile.scatter_update": _rows_replaced,
+}  # fmt: skip
+"""How an operator is written out, from its first argument."""
 
 
 class _Lowering(EmittingRewriter):

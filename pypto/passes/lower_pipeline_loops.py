@@ -19,16 +19,13 @@ from ..ir import expr as E
 from ..ir.enums import ForKind, MemorySpace
 from ..ir.expr import Call, ConstInt, Expr, IterArg, Var, const_value
 from ..ir.functor import deep_clone
-from ..ir.program import Function
 from ..ir.scalar import binary, cast_scalar
 from ..ir.span import Span
 from ..ir.stmt import (
     AssignStmt,
     ForStmt,
     IfStmt,
-    ScopeStmt,
     Stmt,
-    WhileStmt,
     YieldStmt,
     flatten_to_stmts,
     seq,
@@ -37,6 +34,7 @@ from ..ir.types import ScalarType, TileType
 from ..ir.visitor import Rewriter
 from ..ops.registry import Core
 from .base import P, Pass, function_pass
+from .bodies import BodyRewriter
 
 MEMBERSHIP = "pipeline_membership"
 _PROPERTIES = frozenset(
@@ -56,7 +54,7 @@ def lower_pipeline_loops() -> Pass:
     )
 
 
-class _Lowerer(Rewriter):
+class _Lowerer(BodyRewriter):
     """Lowers inner loops first: an outer pipeline copies them as they have become."""
 
     def __init__(self) -> None:
@@ -64,7 +62,7 @@ class _Lowerer(Rewriter):
         self._groups = 0
 
     def visit_for_stmt(self, op: ForStmt) -> Any:
-        op = op.replace(body=self._body(op.body))
+        op = op.replace(body=self.body(op.body))
         stages = op.attrs.get("pipeline_stages", 1)
         if op.kind is not ForKind.Pipeline or stages <= 1:
             return op
@@ -78,26 +76,6 @@ class _Lowerer(Rewriter):
             )
         group, self._groups = self._groups, self._groups + 1
         return _Pipeline(op, stages, step, group).lower()
-
-    def _body(self, body: Stmt) -> Stmt:
-        """A body, whose one statement may become several."""
-        made = self.rewrite(body)
-        return made if isinstance(made, Stmt) else seq(made, body.span)
-
-    def visit_if_stmt(self, op: IfStmt) -> Stmt:
-        else_body = self._body(op.else_body) if op.else_body is not None else None
-        return op.replace(then_body=self._body(op.then_body), else_body=else_body)
-
-    def visit_while_stmt(self, op: WhileStmt | ScopeStmt | Function) -> Any:
-        return op.replace(body=self._body(op.body))
-
-    visit_scope_stmt = visit_function = visit_while_stmt
-
-    def visit_assign_stmt(self, op: Stmt) -> Stmt:
-        """Holds no loops."""
-        return op
-
-    visit_eval_stmt = visit_yield_stmt = visit_return_stmt = visit_assign_stmt
 
 
 class _Pipeline:

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import user_error
 from ..ir.enums import FunctionType, Level, SplitMode
 from ..ir.expr import Call, GlobalVar, Var, const_value
-from ..ir.program import Function, Program, is_orchestration_like
+from ..ir.program import Function, Program, is_orchestration_like, summarize
 from ..ir.stmt import AssignStmt, InCoreScopeStmt, SplitAivScopeStmt, Stmt
 from ..ir.types import TensorType
 from ..ir.visitor import Rewriter
@@ -49,8 +49,6 @@ def _outline(program: Program) -> Program:
 
 
 def _holds_regions(function: Function) -> bool:
-    from ..ir.program import summarize
-
     hosts = function.func_type is FunctionType.Opaque or is_orchestration_like(function.func_type)
     return hosts and InCoreScopeStmt in summarize(function).kinds
 

@@ -33,6 +33,7 @@ PIPELINE: tuple[str, ...] = (
     "legalize_tile_cast",
     "canonicalize_tile_slice",
     "infer_tile_memory_space",
+    "insert_mx_scale_addr",
     "resolve_backend_op_layouts",
     "lower_pipeline_loops",
     "canonicalize_io_order",

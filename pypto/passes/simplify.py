@@ -37,7 +37,6 @@ from ..ir.stmt import (
     ForStmt,
     IfStmt,
     ScopeStmt,
-    SeqStmts,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -48,6 +47,7 @@ from ..ir.types import ScalarType, TensorType, Type
 from ..ir.visitor import Rewriter, Visitor, canonical_type, splice
 from ..ops.registry import rebind
 from .base import Pass, function_pass
+from .bodies import BodyRewriter
 from .hoisting import scope_fields
 
 
@@ -191,12 +191,6 @@ class _Simplifier(Rewriter):
         made = self.rewrite(body)
         self._depth -= deeper
         return seq(splice(made), body.span) if isinstance(made, list) else made
-
-    def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
-        made = [self.rewrite(s) for s in op.stmts]
-        if all(a is b for a, b in zip(made, op.stmts)):
-            return op
-        return seq(splice(made), op.span)
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         value = self.rewrite(op.value)
@@ -439,7 +433,7 @@ class _Dead(_Mentions):
         return _Strip(self.assigned, self.results).rewrite(function)
 
 
-class _Strip(Rewriter):
+class _Strip(BodyRewriter):
     """Removes dead assignments and branch results."""
 
     def __init__(self, assigned: set[Var], results: dict[IfStmt, set[int]]) -> None:
@@ -449,24 +443,8 @@ class _Strip(Rewriter):
     def visit_assign_stmt(self, op: AssignStmt) -> Any:
         return [] if op.var in self._assigned and isinstance(op.var.type, ScalarType) else op
 
-    def visit_eval_stmt(self, op: Stmt) -> Stmt:
-        """Holds no statements."""
-        return op
-
-    visit_yield_stmt = visit_return_stmt = visit_eval_stmt
-
-    def _body(self, body: Stmt | None) -> Stmt | None:
-        if body is None:
-            return None
-        made = self.rewrite(body)
-        return made if made is body else seq(splice([made]), body.span)
-
-    def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
-        made = [self.rewrite(s) for s in op.stmts]
-        return op if all(a is b for a, b in zip(made, op.stmts)) else seq(splice(made), op.span)
-
     def visit_if_stmt(self, op: IfStmt) -> Stmt:
-        then_body, else_body, results = self._body(op.then_body), self._body(op.else_body), op.return_vars
+        then_body, else_body, results = self.body(op.then_body), self.body(op.else_body), op.return_vars
         dead = self._results.get(op)
         if dead:
             kept = [i for i in range(len(results)) if i not in dead]
@@ -475,17 +453,6 @@ class _Strip(Rewriter):
         if else_body is not None and dead and not results and not flatten_to_stmts(else_body):
             else_body = None
         return op.replace(then_body=then_body, else_body=else_body, return_vars=results)
-
-    def visit_for_stmt(self, op: ForStmt | WhileStmt) -> Stmt:
-        return op.replace(body=self._body(op.body))
-
-    visit_while_stmt = visit_for_stmt
-
-    def visit_scope_stmt(self, op: ScopeStmt) -> Stmt:
-        return op.replace(body=self._body(op.body))
-
-    def visit_function(self, op: Function) -> Function:
-        return op.replace(body=self._body(op.body))
 
 
 def _tail(body: Stmt | None) -> YieldStmt | None:

@@ -10,9 +10,10 @@ from ..ir.enums import ForKind
 from ..ir.expr import BinaryExpr, Expr, IterArg, UnaryExpr, Var, const_value
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
-from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt, seq
-from ..ir.visitor import Rewriter, Visitor, splice
+from ..ir.stmt import AssignStmt, ForStmt, Stmt
+from ..ir.visitor import Rewriter, Visitor
 from .base import P, Pass, function_pass
+from .bodies import BodyRewriter
 from .rebinding import rebind
 
 LIMIT = 1024
@@ -40,7 +41,7 @@ class _Definitions(Visitor):
         self.found.add(var)
 
 
-class _Unroller(Rewriter):
+class _Unroller(BodyRewriter):
     def __init__(self) -> None:
         super().__init__()
         self._assigned: set[Var] = set()
@@ -59,7 +60,7 @@ class _Unroller(Rewriter):
 
     def visit_for_stmt(self, op: ForStmt) -> Any:
         before = set(self._assigned)
-        body = self._body(op.body)
+        body = self.body(op.body)
         if op.kind is not ForKind.Unroll:
             return op.replace(body=body)
         if op.iter_args:
@@ -78,32 +79,9 @@ class _Unroller(Rewriter):
         made = [_Iteration(constant, own).rewrite(body) for constant in constants[:-1]]
         return made + [_Iteration(constant, set()).rewrite(body) for constant in constants[-1:]]
 
-    def _body(self, body: Stmt) -> Stmt:
-        made = self.rewrite(body)
-        return made if made is body else seq(splice([made]), body.span)
-
-    def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
-        made = [self.rewrite(s) for s in op.stmts]
-        return op if all(a is b for a, b in zip(made, op.stmts)) else seq(splice(made), op.span)
-
-    def visit_if_stmt(self, op: IfStmt) -> Stmt:
-        else_body = self._body(op.else_body) if op.else_body is not None else None
-        return op.replace(then_body=self._body(op.then_body), else_body=else_body)
-
-    def visit_while_stmt(self, op: WhileStmt | ScopeStmt | Function) -> Any:
-        return op.replace(body=self._body(op.body))
-
-    visit_scope_stmt = visit_function = visit_while_stmt
-
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         self._assigned.add(op.var)
         return op
-
-    def visit_eval_stmt(self, op: Stmt) -> Stmt:
-        """Holds no loops."""
-        return op
-
-    visit_yield_stmt = visit_return_stmt = visit_eval_stmt
 
 
 class _Iteration(Rewriter):

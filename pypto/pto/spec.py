@@ -153,7 +153,7 @@ class Site:
 
 def describe(found: OperandType) -> str:
     if isinstance(found, Tile):
-        return f"a {found.loc} tile {found.rows}x{found.cols}x{found.dtype}"
+        return f"a {found.loc} tile {found.rows}x{found.cols} {found.dtype}"
     if isinstance(found, View):
         return f"a tensor window {found.text}"
     return f"a scalar {found}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import asm
-from .attrs import ENUMS
+from .attrs import ENUMS, plain
 from .ops import PtoOp
 
 _PIPE, _EVENT = ENUMS["pipe"], ENUMS["event"]
@@ -28,7 +28,7 @@ class Barrier(PtoOp):
         return [], (), {"pipe": _member(parser, found, "pipe", _PIPE)}
 
     def parts(self):
-        yield f"<{self.attributes['pipe'].data}>"
+        yield f"<{plain(self.attributes['pipe'])}>"
 
 
 class _Flag(PtoOp):
@@ -41,7 +41,7 @@ class _Flag(PtoOp):
         return [], (), {**pipes, "event_id": _member(parser, found, "event", _EVENT)}
 
     def parts(self):
-        words = (self.attributes[name].data for name in ("src_pipe", "dst_pipe", "event_id"))
+        words = (plain(self.attributes[name]) for name in ("src_pipe", "dst_pipe", "event_id"))
         yield f"[{', '.join(f'<{word}>' for word in words)}]"
 
 

@@ -94,9 +94,9 @@ def test_types_that_do_not_fit_are_refused():
     with ib.function("f"):
         with pytest.raises(TypeError, match="incompatible"):
             ib.let("x", 1, type=ir.TensorType([4], DataType.FP32))
-        with ib.for_loop(ib.var("i", INT), 0, 3, 1) as loop:
-            with pytest.raises(ValueError, match="Type mismatch for 'x'"):
-                loop.iter_arg("x", 1.0, type=INT)
+        mismatch = pytest.raises(ValueError, match="Type mismatch for 'x'")
+        with ib.for_loop(ib.var("i", INT), 0, 3, 1) as loop, mismatch:
+            loop.iter_arg("x", 1.0, type=INT)
 
 
 def test_types_made_by_the_builder():

@@ -96,6 +96,7 @@ def converted(values: Array, dtype: np.dtype, mode: str) -> Array:
     return np.array([one(v, dtype, mode) for v in source.ravel().tolist()], dtype).reshape(values.shape)
 
 
+@np.errstate(over="ignore")
 def _values(source: np.dtype, target: np.dtype) -> Array:
     """Special and ordinary values, and ties and edges of ``target``."""
     rng = np.random.default_rng([source.itemsize, target.itemsize])

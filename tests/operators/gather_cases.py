@@ -210,6 +210,22 @@ pl.store(pl.tile.mrgsort_format2({names}, tmp=tmp), [0, 0], y0)
     return cases
 
 
+def rows_replaced() -> list[Case]:
+    body = """
+t = pl.load(x0, [0, 0], [32, 64])
+i = pl.load(x1, [0, 0], [1, 8])
+s = pl.load(x2, [0, 0], [8, 64])
+pl.store(pl.tile.scatter_update(t, -2, i, s), [0, 0], y0)
+"""
+
+    def replaced(t: Array, index: Array, s: Array, y: Array) -> None:
+        y[...] = t
+        y[index[0]] = s
+
+    inputs = [(32, 64), ((1, 8), D.INT32), (8, 64)]
+    return [Script("tile.scatter_update", body, inputs, [(32, 64)], replaced, make=_third_is_data(32)).case(USUAL)]
+
+
 def exhausted() -> list[Case]:
     """Two lists merged up to the end of the first to end; what follows is left as it was."""
     body = """
@@ -282,4 +298,4 @@ pl.store(acc, [0, 0], y0)
     return cases
 
 
-CASES = [*by_index(), *by_pattern(), *sorts(), *exhausted(), *from_memory()]
+CASES = [*by_index(), *by_pattern(), *sorts(), *exhausted(), *rows_replaced(), *from_memory()]

@@ -380,8 +380,10 @@ pl.store(t, [0, 0], y0)
         y[...] = x
         y[0, :3] = 0, 1, 0
 
-    return [Script(f"tile.{name}", body, [(16, 64)], [(16, 64)], numbered).case(fixed(D.INT32))
-            for name in ("get_block_idx", "get_block_num", "get_subblock_idx")]  # fmt: skip
+    names = ("get_block_idx", "get_block_num", "get_subblock_idx")
+    on_tensors = body.replace("pl.tile.get", "pl.tensor.get")
+    return [Script(f"{level}.{name}", text, [(16, 64)], [(16, 64)], numbered).case(fixed(D.INT32))
+            for level, text in (("tile", body), ("tensor", on_tensors)) for name in names]  # fmt: skip
 
 
 def arrays() -> list[Case]:

@@ -236,6 +236,30 @@ def conversions() -> list[Case]:
     return cases
 
 
+def compared() -> list[Case]:
+    cases: list[Case] = []
+    for code, function in enumerate((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)):
+
+        def holds(a: Array, b: Array, m: int, n: int, y: Array, function: Any = function) -> None:
+            y[:m, :n] = function(a[:m, :n], b[:m, :n])
+
+        def above(a: Array, y: Array, function: Any = function) -> None:
+            y[...] = function(a, a.dtype.type(1))
+
+        both = """
+a = pl.slice(x0, [16, 64], [0, 0], valid_shape=[i0, i1])
+b = pl.slice(x1, [16, 64], [0, 0], valid_shape=[i0, i1])
+"""
+        expr = f"pl.tensor.cmp(a, b, cmp_type={code})"
+        square = (16, 64)
+        runs = (square, (5, 19), (0, 64))
+        dtypes = fixed(D.FP16, D.FP32, D.INT32) if code == 0 else fixed(D.FP16, D.FP32)
+        cases.append(script("tensor.cmp", expr, [square] * 2, square, holds, dtypes, str(code), both, runs=runs))
+        scalar = f"pl.tensor.cmp(x0, 1, cmp_type={code})"
+        cases.append(script("tensor.cmp", scalar, [square], square, above, dtypes, f"{code}-scalar"))
+    return cases
+
+
 def products() -> list[Case]:
     def on_tensors(op: str, lines: str, inputs: Any, output: Any, reference: Any, name: str = "") -> Case:
         def run(dtype: DataType, target: Target) -> None:
@@ -450,6 +474,7 @@ CASES = [
     *filled(),
     *partial(),
     *conversions(),
+    *compared(),
     *products(),
     *indexed(),
     *paged(),

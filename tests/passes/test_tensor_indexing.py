@@ -108,6 +108,26 @@ def test_scatter_update_replaces_rows(target, dtype):
     assert np.array_equal(run(put, x, i[None], s, np.zeros_like(x), target=target), want)
 
 
+@TARGETS
+def test_rows_of_a_tile_are_replaced(target):
+    @pl.function(type=pl.FunctionType.InCore)
+    def put(
+        x: pl.Tensor[[16, 32], pl.FP32],
+        i: pl.Tensor[[1, 8], pl.INT32],
+        s: pl.Tensor[[8, 32], pl.FP32],
+        out: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+    ) -> pl.Tensor[[16, 32], pl.FP32]:
+        held, rows = pl.load(x, [0, 0], [16, 32]), pl.load(s, [0, 0], [8, 32])
+        out = pl.store(pl.tile.scatter_update(held, -2, pl.load(i, [0, 0], [1, 8]), rows), [0, 0], out)
+        return out
+
+    x, s = R.standard_normal((16, 32)).astype(np.float32), R.standard_normal((8, 32)).astype(np.float32)
+    i = R.permutation(16)[:8].astype(np.int32)
+    want = x.copy()
+    want[i] = s
+    assert np.array_equal(run(put, x, i[None], s, np.zeros_like(x), target=target), want)
+
+
 def test_positions_beyond_16_bits_are_refused():
     @pl.function(type=pl.FunctionType.InCore)
     def put(

@@ -172,7 +172,8 @@ def test_every_instruction_has_an_operation_and_says_how_it_is_written():
     assert set(OPERATIONS) == set(INSTRUCTIONS) and len(INSTRUCTIONS) > 100
     for name, spec in INSTRUCTIONS.items():
         assert spec.usage().startswith(f"pto.{name} ins(")
-        assert (spec.outs or name == "tprint") and all(attr.kind in {*ENUMS, "bool", "int", "str"} for attr in spec.attrs.values())
+        assert spec.outs or name == "tprint"
+        assert all(attr.kind in {*ENUMS, "bool", "int", "str"} for attr in spec.attrs.values())
 
 
 def test_optional_operands_are_told_apart_by_kind():

@@ -29,7 +29,9 @@ SOME = pl.dynamic("SOME")
 
 
 @pl.function(type=pl.FunctionType.InCore)
-def rows(x: pl.Tensor[[ROWS, 64], pl.FP32], out: pl.Out[pl.Tensor[[SOME, 64], pl.FP32]]) -> pl.Tensor[[SOME, 64], pl.FP32]:
+def rows(
+    x: pl.Tensor[[ROWS, 64], pl.FP32], out: pl.Out[pl.Tensor[[SOME, 64], pl.FP32]]
+) -> pl.Tensor[[SOME, 64], pl.FP32]:
     return pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], out)
 
 
@@ -104,7 +106,7 @@ def test_a_folder_that_is_none_and_one_that_is_damaged(tmp_path):
     ("options", "error", "message"),
     [
         ({"platform": "a9"}, ValueError, "Invalid platform 'a9'"),
-        ({"platform": "a5", "backend_type": backend.BackendType.Ascend910B}, ValueError, "is of Ascend950, backend_type"),
+        ({"platform": "a5", "backend_type": backend.BackendType.Ascend910B}, ValueError, "is of Ascend950, back"),
         ({"strategy": "Default"}, ValueError, "Unsupported optimization strategy"),
         ({"distributed_config": object()}, NotImplementedError, "distributed_config"),
         ({"dump_ptoas_passes": True, "skip_ptoas": False}, NotImplementedError, "dump_ptoas_passes"),

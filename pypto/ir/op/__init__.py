@@ -12,5 +12,6 @@ for _name in ("array", "prefetch", "system", "tensor", "tile"):
     sys.modules[f"{__name__}.{_name}_ops"] = globals()[_name]
 
 __all__ = [
-    "array", "array_ops", "prefetch", "prefetch_ops", "system", "system_ops", "tensor", "tensor_ops", "tile", "tile_ops",
+    "array", "array_ops", "prefetch", "prefetch_ops", "system", "system_ops", "tensor", "tensor_ops", "tile",
+    "tile_ops",
 ]  # fmt: skip

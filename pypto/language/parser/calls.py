@@ -12,6 +12,7 @@ from ...errors import (
     ParserError,
     ParserSyntaxError,
     ParserTypeError,
+    UndefinedVariableError,
     UnsupportedFeatureError,
 )
 from ...ir import scalar as S
@@ -255,8 +256,6 @@ class CallsMixin(ParserBase):
 
     def program_signature(self, name: str, node: ast.expr) -> Signature:
         """The signature of a function of the program. UndefinedVariableError when there is none."""
-        from ...errors import UndefinedVariableError
-
         if self.program is None:
             self.fail(
                 InvalidOperationError, f"'self.{name}' can be called only in a method of a @pl.program class", node

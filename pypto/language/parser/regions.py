@@ -11,6 +11,7 @@ from ...dtypes import DataType
 from ...errors import InternalError, ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from ...ir.enums import FunctionType, Level, Role, SplitMode
 from ...ir.expr import ConstInt, Expr, Var
+from ...ir.program import Function
 from ...ir.stmt import (
     AssignStmt,
     ClusterScopeStmt,
@@ -382,8 +383,6 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin, PredicatesMixin):
             return True
         if not isinstance(call.func, ast.Name) or self.scopes.is_defined(call.func.id):
             return False
-        from ...ir.program import Function
-
         found = self.evaluator.lookup(call.func.id)
         return isinstance(found, Function) or hasattr(found, "is_inline_function")
 

@@ -29,6 +29,7 @@ from ...ir.types import (
     Type,
     UnknownType,
 )
+from ...ir.visitor import walk
 from .. import forms
 from .base import same_type, type_text
 from .calls import CallsMixin
@@ -299,7 +300,7 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         if isinstance(value, (list, tuple)):
             items: list[Any] = list(value)
             self._check_count(len(names), len(items), node)
-            for name, item in zip(names, [self.as_expr(i, value_node) for i in items]):
+            for name, item in zip(names, self._read_first(names, [self.as_expr(i, value_node) for i in items], node)):
                 self._unpack_one(name, item, node)
             return
         if not isinstance(value, Expr) or not isinstance(value.type, TupleType):
@@ -315,6 +316,20 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         bound = [self._unpack_one(n, TupleGetItemExpr(source, i, self.span(node)), node) for i, n in enumerate(names)]
         if isinstance(value, Submit):
             self.producers.update((var, bound[-1]) for var in bound[:-1])
+
+    def _read_first(self, names: Sequence[ast.Name], values: list[Expr], node: ast.stmt) -> list[Expr]:
+        """``values``, those kept that read a variable the assignment to an earlier one of ``names`` overwrites."""
+        written: set[Any] = set()
+        made: list[Expr] = []
+        for name, value in zip(names, values):
+            if not written.isdisjoint(v for v in walk(value) if isinstance(v, Var)):
+                kept = Var(self.fresh_name("_kept_tmp"), value.type, self.span(node))
+                self.emit(AssignStmt(kept, value, self.span(node)))
+                value = kept
+            made.append(value)
+            if name.id not in self.scopes.current.names or self.scopes.current.kind == "if":
+                written.add(self.scopes.lookup_var(name.id))
+        return made
 
     def _hoist_tuple(self, value: Expr, node: ast.stmt) -> Expr:
         if isinstance(value, Var):
@@ -427,6 +442,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
             message = f"pl.yield_() hands over {len(call.args)} value(s) but {len(names)} name(s) receive them"
             self.fail(ParserSyntaxError, message, node)
         values = [self.value(a) for a in call.args]
+        if all(isinstance(v, Expr) for v in values):
+            values = self._read_first(names, values, node)
         for name, value, arg in zip(names, values, call.args):
             self._assign_name(name, value, arg, annotation, node)
         self.body.ends = "pl.yield_()"

@@ -9,6 +9,7 @@ from ...dtypes import DataType
 from ...errors import ParserSyntaxError, ParserTypeError
 from ...ir.enums import FunctionType
 from ...ir.expr import Expr, Submit, Var
+from ...ir.program import Function
 from ...ir.types import ScalarType, TensorType, TupleType, Type
 from .. import forms
 from .calls import OP_HOOKS, form_value
@@ -68,8 +69,6 @@ class SubmitsMixin(RegionsMixin):
         name = self.own_method(node)
         if name is not None:
             return self.program_signature(name, node)
-        from ...ir.program import Function
-
         value = self.value(node)
         if isinstance(value, Function):
             return self.external(value, node)

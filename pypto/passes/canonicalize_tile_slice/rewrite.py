@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...ir.enums import MemorySpace
+from ...ir.enums import ForKind, MemorySpace
 from ...ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, Var
 from ...ir.naming import written_name
 from ...ir.node import EMPTY, NodeList
@@ -14,7 +14,7 @@ from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt,
 from ...ir.visitor import Rewriter, Visitor
 from ...ops import registry
 from .analysis import RECASTS, Slice, SliceTable, add_index
-from .edges import SLICE
+from .edges import SLICE, last_yield
 from .facts import ScalarFacts
 
 EXTRACT = "tile.extract"
@@ -52,6 +52,7 @@ class _Consumers(Rewriter):
         self._slices = table.slices
         self._before: list[Stmt] = []
         self._copies: dict[tuple[Var, MemorySpace], Var] = {}
+        self._handed_on: YieldStmt | None = None
         self.fixed: set[Var] = set()
         """Slices kept for an operator that needs their address at compile time."""
 
@@ -74,11 +75,14 @@ class _Consumers(Rewriter):
         return self._finish(op.replace(expr=self._call(op.expr)))
 
     def visit_yield_stmt(self, op: YieldStmt) -> Stmt:
-        return self._finish(op.replace(values=self._escaping(op.values)))
+        return self._finish(op.replace(values=self._escaping(op.values, op is self._handed_on)))
 
     def visit_for_stmt(self, op: ForStmt | WhileStmt) -> Stmt:
+        piped = isinstance(op, ForStmt) and op.kind is ForKind.Pipeline
+        if piped:
+            self._handed_on = last_yield(op.body)
         for arg in op.iter_args:
-            found = self._straying(arg.init_value)
+            found = self._straying(arg.init_value, piped)
             if found is not None:
                 init = self._copy(found, MemorySpace.Vec)
                 self.vars[arg] = IterArg(arg.name_hint, arg.type, init, arg.span)
@@ -138,13 +142,20 @@ class _Consumers(Rewriter):
             source = step.call.args[0]
             step = self._slices.get(source) if isinstance(source, Var) else None
 
-    def _straying(self, value: Expr) -> Slice | None:
-        found = self._slices.get(value) if isinstance(value, Var) else None
-        return found if found is not None and found.strays else None
+    def _straying(self, value: Expr, piped: bool = False) -> Slice | None:
+        """The window ``value`` is, if it must not get out as it lies.
 
-    def _escaping(self, values: NodeList) -> NodeList:
+        ``piped``: between iterations of a pipelined loop, which become one another's operands as they are unrolled.
+        """
+        found = self._slices.get(value) if isinstance(value, Var) else None
+        if found is None:
+            return None
+        return found if found.strays or (piped and found.in_vec and not found.dense) else None
+
+    def _escaping(self, values: NodeList, piped: bool = False) -> NodeList:
         """``values`` with copies in place of the windows that must not get out as they lie."""
-        made = [v if (found := self._straying(v)) is None else self._copy(found, MemorySpace.Vec) for v in values]
+        found = [(v, self._straying(v, piped)) for v in values]
+        made = [v if window is None else self._copy(window, MemorySpace.Vec) for v, window in found]
         made = [self.rewrite(v) for v in made]
         return values if all(a is b for a, b in zip(made, values)) else NodeList(made)
 

@@ -7,7 +7,7 @@ A parameter that turns out to be written is declared so, in the kernel and in it
 
 from __future__ import annotations
 
-from ...ir.program import Function, Program
+from ...ir.program import Function, Program, summarize
 from ..base import P, Pass, program_pass
 from .interface import check_write_paths, follow, upgrade_directions
 from .plan import plan_function
@@ -49,8 +49,6 @@ def _convert(function: Function, made: dict[str, Function], added: dict[str, int
 
 def _callees_first(program: Program) -> list[Function]:
     """Functions in an order in which each comes after those it calls."""
-    from ...ir.program import summarize
-
     by_name = {f.name: f for f in program.functions.values()}
     ordered: dict[str, Function] = {}
 

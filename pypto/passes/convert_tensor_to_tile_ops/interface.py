@@ -10,7 +10,7 @@ from ...errors import user_error
 from ...ir.enums import FunctionType, ParamDirection
 from ...ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ...ir.naming import written_name
-from ...ir.program import Function
+from ...ir.program import Function, summarize
 from ...ir.span import Span
 from ...ir.stmt import (
     AssignStmt,
@@ -20,14 +20,14 @@ from ...ir.stmt import (
     SeqStmts,
     Stmt,
     WhileStmt,
-    YieldStmt,
     flatten_to_stmts,
     seq,
 )
 from ...ir.types import TensorType
-from ...ir.visitor import Rewriter, Visitor
+from ...ir.visitor import Rewriter
 from ...ops import registry
 from ...ops.registry import ArgEffect, WriteChannel
+from ..bodies import FlowVisitor
 
 _FORWARDS = frozenset({FunctionType.Spmd, FunctionType.Group})
 
@@ -48,8 +48,6 @@ def follow(function: Function, changed: Callees, added: dict[str, int]) -> tuple
 
 
 def _callees(function: Function) -> Iterable[str]:
-    from ...ir.program import summarize
-
     return summarize(function).callees
 
 
@@ -190,13 +188,13 @@ def analyze_access(function: Function, program: Callees) -> Access:
     return walk.access
 
 
-class _AccessWalk(Visitor):
+class _AccessWalk(FlowVisitor):
     def __init__(self, function: Function, program: Callees) -> None:
+        super().__init__()
         self.program = program
         self.access = Access()
         self.in_kernel = function.is_incore
         self._origins: dict[Var, set[Var]] = {p: {p} for p in function.params if isinstance(p.type, TensorType)}
-        self._targets: list[list[Sequence[Var]]] = []
 
     def size(self) -> int:
         return sum(map(len, self._origins.values()))
@@ -208,7 +206,7 @@ class _AccessWalk(Visitor):
             return self.origins(value.tuple)
         return self._result_origins(value) if isinstance(value, (Call, Submit)) else set()
 
-    def _flow(self, value: Expr, var: Var) -> None:
+    def flow(self, value: Expr, var: Var) -> None:
         found = self.origins(value)
         if found:
             self._origins.setdefault(var, set()).update(found)
@@ -258,33 +256,4 @@ class _AccessWalk(Visitor):
 
     def visit_assign_stmt(self, op: AssignStmt) -> None:
         self.visit(op.value)
-        self._flow(op.value, op.var)
-
-    def visit_for_stmt(self, op: ForStmt) -> None:
-        self._loop(op)
-
-    def visit_while_stmt(self, op: WhileStmt) -> None:
-        self._loop(op)
-
-    def _loop(self, op: ForStmt | WhileStmt) -> None:
-        for arg, result in zip(op.iter_args, op.return_vars):
-            self.visit(arg.init_value)
-            self._flow(arg.init_value, arg)
-            self._flow(arg, result)
-        self._scoped([op.iter_args, op.return_vars], op.body)
-
-    def visit_if_stmt(self, op: IfStmt) -> None:
-        self.visit(op.condition)
-        for body in (op.then_body, op.else_body):
-            if body is not None:
-                self._scoped([op.return_vars], body)
-
-    def _scoped(self, targets: list[Sequence[Var]], body: Stmt) -> None:
-        self._targets.append(targets)
-        self.visit(body)
-        self._targets.pop()
-
-    def visit_yield_stmt(self, op: YieldStmt) -> None:
-        for group in self._targets[-1] if self._targets else ():
-            for value, target in zip(op.values, group):
-                self._flow(value, target)
+        self.flow(op.value, op.var)

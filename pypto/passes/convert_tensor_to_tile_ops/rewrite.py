@@ -256,7 +256,14 @@ class Converter(EmittingRewriter):
         if form is None:
             raise InternalError(f"{call.op.name} has an unknown tile conversion, {decl.tile_form}", call.span)
         named = {p.name: a for p, a in zip(form.args, args)}
-        made = build(form.name, span=call.span, **named, **self.rewrite_mapping(call.kwargs))
+        kwargs = self.rewrite_mapping(call.kwargs)
+        made = build(form.name, span=call.span, **named, **kwargs)
+        wanted = getattr(call.type, "dtype", None)
+        if args and isinstance(args[0].type, TileType) and getattr(made.type, "dtype", None) is not wanted:
+            # The operator computes in a dtype wider than its operand's.
+            cast = build("tile.cast", args[0], span=call.span, target_type=wanted)
+            named[form.args[0].name] = self.emit("operand__cast", cast)
+            made = build(form.name, span=call.span, **named, **kwargs)
         return made.replace(attrs=self.rewrite_mapping(call.attrs)) if call.attrs else made
 
     # Control flow

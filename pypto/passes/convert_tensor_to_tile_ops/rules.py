@@ -13,7 +13,7 @@ from ...ir.naming import written_name
 from ...ir.types import TensorType
 from ...ops.registry import rebind
 from ...ops.rules import dims_text, same, value
-from ..emitting import build, kind_of
+from ..emitting import EmittingRewriter, build, kind_of
 from .plan import Role, role_of
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def _batched(*operands: Expr) -> bool:
 # Operators that need a scratch tile.
 
 
-def scratch(cv: Converter, name: str, shape: Sequence[Expr], dtype: Any, call: Call) -> Var:
+def scratch(cv: EmittingRewriter, name: str, shape: Sequence[Expr], dtype: Any, call: Call) -> Var:
     """A scratch tile ahead of the statement at hand."""
     return cv.emit(name, build("tile.create", list(shape), span=call.span, dtype=dtype, target_memory=VEC))
 
@@ -284,6 +284,17 @@ def _xor(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     lhs, rhs = (cv.tile(a) for a in call.args[:2])
     tmp = scratch(cv, "xor_tmp", kind_of(lhs).shape, kind_of(lhs).dtype, call)
     return build(_tile_name(call), lhs, rhs, tmp, span=call.span)
+
+
+@rule("tensor.cmp")
+def _cmp(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    """A comparison of tiles is a packed mask; 1 and 0 are selected by it."""
+    b = rebind(call)
+    lhs, rhs = cv.tile(b["lhs"]), cv.tile(b["rhs"]) if isinstance(b["rhs"].type, TensorType) else cv.rewrite(b["rhs"])
+    mask = cv.emit("cmp_mask", build("tile.cmp", lhs, rhs, span=call.span, cmp_type=b["cmp_type"]))
+    one, zero = (cv.emit(f"cmp_{value}", build("tile.expands", lhs, value, span=call.span)) for value in (1, 0))
+    tmp = scratch(cv, "cmp_tmp", [index_const(1), index_const(32)], DataType.UINT8, call)
+    return build("tile.sel", mask, one, zero, tmp, span=call.span)
 
 
 def _tile_name(call: Call) -> str:

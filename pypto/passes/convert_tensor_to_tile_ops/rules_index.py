@@ -13,7 +13,7 @@ from ...ir.stmt import ForStmt, YieldStmt, seq
 from ...ir.types import ScalarType
 from ...ops.registry import rebind
 from ...ops.rules import dims_text
-from ..emitting import build, kind_of
+from ..emitting import EmittingRewriter, build, kind_of
 from .rules import VEC, rule, scratch
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ _BLOCK = 32
 """Bytes of a vector block."""
 
 
-class _Steps:
+class Steps:
     """Builds tile operators one by one at the place of a call."""
 
-    def __init__(self, cv: Converter, call: Call, name: str) -> None:
+    def __init__(self, cv: EmittingRewriter, call: Call, name: str) -> None:
         self.cv, self.call, self.name = cv, call, name
 
     def emit(self, role: str, op: str, *args: Any, **kwargs: Any) -> Var:
@@ -60,7 +60,7 @@ def static_shape(tile: Expr, call: Call) -> list[int]:
     return extents
 
 
-def _row_base(steps: _Steps, index: Expr, width: int) -> Var:
+def _row_base(steps: Steps, index: Expr, width: int) -> Var:
     """``index`` (INT32 rows and columns) plus ``width`` times its row."""
     rows, columns = static_shape(index, steps.call)
     if columns * 4 % _BLOCK:
@@ -72,20 +72,20 @@ def _row_base(steps: _Steps, index: Expr, width: int) -> Var:
     return steps.emit("flat_idx", "add", index, base)
 
 
-def _wide(steps: _Steps, index: Expr) -> Expr:
+def _wide(steps: Steps, index: Expr) -> Expr:
     """``index`` as INT32, in which positions are computed."""
     if kind_of(index).dtype is DataType.INT32:
         return index
     return steps.emit("idx_i32", "cast", index, target_type=DataType.INT32, mode="none")
 
 
-def _narrow(steps: _Steps, flat: Expr, dtype: DataType) -> Expr:
+def _narrow(steps: Steps, flat: Expr, dtype: DataType) -> Expr:
     if dtype is DataType.INT32:
         return flat
     return steps.emit("flat_i16", "cast", flat, target_type=dtype, mode="none")
 
 
-def _packed(steps: _Steps, tile: Expr) -> Var:
+def _packed(steps: Steps, tile: Expr) -> Var:
     """A copy of ``tile`` whose rows follow each other: those of a view lie apart, and positions count them so."""
     space = steps.emit("src_alloc", "create", kind_of(tile).shape, dtype=kind_of(tile).dtype, target_memory=VEC)
     return steps.emit("src_copy", "assemble", space, tile, [0, 0])
@@ -94,7 +94,7 @@ def _packed(steps: _Steps, tile: Expr) -> Var:
 @rule("tensor.gather")
 def _gather(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     b = rebind(call)
-    steps = _Steps(cv, call, "gather")
+    steps = Steps(cv, call, "gather")
     source = steps.matrix("inp", cv.tile(b["input"]))
     if cv.is_tile(b["input"]):
         source = _packed(steps, source)
@@ -115,7 +115,7 @@ def _gather(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 # Scatters. The instruction need not keep what it does not write, so the old elements are selected afterwards.
 
 
-def _scattered(steps: _Steps, target: Expr, source: Expr, flat: Expr) -> Call:
+def _scattered(steps: Steps, target: Expr, source: Expr, flat: Expr) -> Call:
     """``target`` with the elements of ``source`` at positions ``flat``."""
     shape, dtype = static_shape(target, steps.call), kind_of(target).dtype
     marks = DataType.FP32 if dtype.get_byte() == 4 else DataType.FP16
@@ -126,7 +126,7 @@ def _scattered(steps: _Steps, target: Expr, source: Expr, flat: Expr) -> Call:
     return _kept(steps, mask, target, values)
 
 
-def _kept(steps: _Steps, mask: Expr, old: Expr, new: Expr) -> Call:
+def _kept(steps: Steps, mask: Expr, old: Expr, new: Expr) -> Call:
     """``new`` where ``mask`` is set, ``old`` elsewhere."""
     zero = steps.emit("pred", "cmps", mask, 0.0, cmp_type=0)
     tmp = scratch(steps.cv, f"{steps.name}_tmp", [index_const(1), index_const(_BLOCK)], DataType.UINT8, steps.call)
@@ -152,7 +152,7 @@ def _check_positions(target: Expr, call: Call) -> DataType:
 @rule("tensor.scatter")
 def _scatter(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     b = rebind(call)
-    steps = _Steps(cv, call, "scatter")
+    steps = Steps(cv, call, "scatter")
     whole = cv.tile(b["input"])
     target, source = steps.matrix("inp", whole), steps.matrix("src", cv.tile(b["src"]))
     index = steps.matrix("idx", cv.tile(b["index"]))
@@ -172,7 +172,7 @@ def _scatter(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 @rule("tensor.scatter_mask")
 def _scatter_mask(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     b = rebind(call)
-    steps = _Steps(cv, call, "scatter")
+    steps = Steps(cv, call, "scatter")
     source, old = cv.tile(b["input"]), cv.tile(b["dst"])
     shape, dtype, pattern = static_shape(old, call), kind_of(old).dtype, b["mask_pattern"]
     marks = DataType.FP32 if dtype.get_byte() == 4 else DataType.FP16
@@ -188,18 +188,18 @@ def _scatter_mask(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 def _scatter_update(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     b = rebind(call)
     target, source, index = (cv.tile(b[n]) for n in ("input", "src", "index"))
+    return replace_rows(Steps(cv, call, "scatter"), target, source, index)
+
+
+def replace_rows(steps: Steps, target: Expr, source: Expr, index: Expr) -> Call:
+    """``target`` with its rows ``index`` replaced by the rows of ``source``."""
     if len(kind_of(target).shape) != 2:
         raise user_error(
             ValueError,
-            f"{call.op.name} of {dims_text(kind_of(target).shape)}: only 2D input/src is currently supported",
-            call.span,
+            f"{steps.call.op.name} of {dims_text(kind_of(target).shape)}: only 2D input/src is currently supported",
+            steps.call.span,
             "reshape both to [rows, width]",
         )
-    return rows_replaced(_Steps(cv, call, "scatter"), target, source, index)
-
-
-def rows_replaced(steps: _Steps, target: Expr, source: Expr, index: Expr) -> Call:
-    """``target`` with its rows ``index`` replaced by the rows of ``source``."""
     positions = _check_positions(target, steps.call)
     rows, width = static_shape(source, steps.call)
     column = steps.emit("idx_column", "reshape", _wide(steps, index), [rows, 1])

@@ -37,6 +37,7 @@ RULES: dict[IRProperty, tuple[str, str]] = {
         "functions": (
             "ArrayNotEscaped",
             "ClusterOutlined",
+            "DistTensorCtxMaterialized",
             "InOutUseValid",
             "IncoreTileOps",
             "ManualDepsOnSubmitOnly",
@@ -45,6 +46,7 @@ RULES: dict[IRProperty, tuple[str, str]] = {
             "SplitIncoreOrch",
         ),
         "operands": ("AccToGmStoreValid", "AtomicAddDtypeValid", "TileMemoryInferred"),
+        "lanes": ("AivSplitValid",),
         "places": ("AllocatedMemoryAddr", "HasMemRefs"),
         "tensor_view": ("TensorViewCanonical",),
     }.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import Diagnostic
-from ...ir.enums import FunctionType, ParamDirection
+from ...ir.enums import FunctionType, Level, ParamDirection
 from ...ir.expr import Call, GlobalVar, Submit, Var
 from ...ir.node import IRNode
 from ...ir.program import Function, Program, is_incore_type
@@ -65,7 +65,7 @@ class IncoreTileOps(Rule):
 
 
 class OrchestrationReferencesResolved(Rule):
-    """Orchestration calls functions the program has."""
+    """Orchestration calls functions the program has; a dotted name is an operator's."""
 
     name = "OrchestrationReferencesResolved"
     expressions = True
@@ -74,10 +74,27 @@ class OrchestrationReferencesResolved(Rule):
         self._orchestration = function.func_type is FunctionType.Orchestration
 
     def visit_call(self, op: Call | Submit) -> None:
-        if self._orchestration and isinstance(op.op, GlobalVar) and self.program.get_function(op.op.name) is None:
-            self.report(f"Call of '{op.op.name}', which the program does not have", op.span)
+        name = op.op.name
+        known = not isinstance(op.op, GlobalVar) or "." in name or self.program.get_function(name) is not None
+        if self._orchestration and not known:
+            self.report(f"Call of the undefined function '{name}'", op.span)
 
     visit_submit = visit_call
+
+
+class DistTensorCtxMaterialized(Rule):
+    """Communication contexts are parameters: only a host function asks for one."""
+
+    name = "DistTensorCtxMaterialized"
+    expressions = True
+
+    def enter_function(self, function: Function) -> None:
+        self._function = function
+        self._on_host = function.level is Level.HOST
+
+    def visit_call(self, op: Call) -> None:
+        if op.op.name == "pld.system.get_comm_ctx" and not self._on_host:
+            self.report(f"{op.op.name} remains in '{self._function.name}', which runs on a device", op.span)
 
 
 class ManualDepsOnSubmitOnly(Rule):

@@ -41,7 +41,7 @@ def _scratch(source: str) -> Check:
         if tmp.dtype != tile.dtype or tmp.rows < tile.rows or tmp.cols < tile.cols:
             raise PtoError(
                 f"'pto.{name}': 'tmp' must be {tile.dtype} of at least {tile.rows}x{tile.cols}, "
-                f"got {tmp.rows}x{tmp.cols}x{tmp.dtype}"
+                f"got {tmp.rows}x{tmp.cols} {tmp.dtype}"
             )
         if site.arch == "a2a3" and site.attrs["precisionType"] != "default":
             raise PtoError(f"'pto.{name}': {site.arch} has no high-precision power")

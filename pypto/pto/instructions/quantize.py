@@ -7,6 +7,7 @@ import numpy as np
 from ..checks import dtypes, no_box, row_major, same_dtype, same_valid, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, vector_cost
+from ..shapes import Tile
 from ..spec import Check, Run, Site, declare
 
 
@@ -36,19 +37,22 @@ def _mode(site: Site) -> None:
 
 
 def _scratch(site: Site) -> None:
-    if site.has("tmp"):
-        src, tmp = site.tile("src"), site.tile("tmp")
-        if (tmp.dtype, tmp.rows, tmp.cols, tmp.v_row, tmp.v_col) != (
-            src.dtype,
-            src.rows,
-            src.cols,
-            src.v_row,
-            src.v_col,
-        ):
-            raise PtoError(
-                f"'pto.tquant': 'tmp' must be of the source's type and extents, {src.rows}x{src.cols}x{src.dtype} with "
-                f"{src.v_row}x{src.v_col} valid, got {tmp.rows}x{tmp.cols}x{tmp.dtype} with {tmp.v_row}x{tmp.v_col}"
-            )
+    if not site.has("tmp"):
+        return
+    src, tmp = site.tile("src"), site.tile("tmp")
+    same = (tmp.dtype, tmp.rows, tmp.cols) == (src.dtype, src.rows, src.cols)
+    for left, right in ((src.v_row, tmp.v_row), (src.v_col, tmp.v_col)):
+        same = same and (left is None or right is None or left == right)
+    if not same:
+        raise PtoError(
+            f"'pto.tquant': 'tmp' must have the source's element type and extents, {_described(src)}, "
+            f"got {_described(tmp)}"
+        )
+
+
+def _described(tile: Tile) -> str:
+    valid = "x".join("?" if extent is None else str(extent) for extent in (tile.v_row, tile.v_col))
+    return f"{tile.rows}x{tile.cols} {tile.dtype} with {valid} valid"
 
 
 def _rows(site: Site, name: str, tile: TileValue, rows: int) -> Array:

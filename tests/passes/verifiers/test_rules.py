@@ -274,7 +274,7 @@ def test_manual_dependencies_and_unknown_callees():
     stray = ir.Submit(ir.GlobalVar("nobody"), [], [], {}, {"manual_dep_edges": []}, task)
     (text,) = messages(program(ir.EvalStmt(stray), kind=ir.FunctionType.Orchestration), P.ManualDepsOnSubmitOnly)
     assert text == "Submit of 'nobody' carries 'manual_dep_edges' beside its deps_"
-    assert messages(subject, P.OrchestrationReferencesResolved) == ["Call of 'nobody', which the program does not have"]
+    assert messages(subject, P.OrchestrationReferencesResolved) == ["Call of the undefined function 'nobody'"]
 
 
 def test_pipelines_say_how_deep_they_are():

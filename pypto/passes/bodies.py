@@ -1,0 +1,78 @@
+"""Traversals that look at statements and what flows between them, not into expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ..ir.expr import Expr, Var
+from ..ir.program import Function
+from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, seq
+from ..ir.visitor import Rewriter, Visitor, splice
+
+
+class BodyRewriter(Rewriter):
+    """Rewrites the statements of bodies, inner ones first. Subclasses visit the kinds they change."""
+
+    def body(self, body: Any) -> Any:
+        """A body, whose one statement may become several; None stays None."""
+        made = self.rewrite(body) if body is not None else None
+        return made if made is body else seq(splice([made]), body.span)
+
+    def visit_if_stmt(self, op: IfStmt) -> Any:
+        return op.replace(then_body=self.body(op.then_body), else_body=self.body(op.else_body))
+
+    def visit_for_stmt(self, op: ForStmt | WhileStmt | ScopeStmt | Function) -> Any:
+        return op.replace(body=self.body(op.body))
+
+    visit_while_stmt = visit_scope_stmt = visit_function = visit_for_stmt
+
+    def visit_assign_stmt(self, op: Stmt) -> Any:
+        """Holds no statements."""
+        return op
+
+    visit_eval_stmt = visit_yield_stmt = visit_return_stmt = visit_assign_stmt
+
+
+class FlowVisitor(Visitor):
+    """Reads a function and tells `flow` of every value that loops and branches hand to a variable."""
+
+    def __init__(self) -> None:
+        self._targets: list[Sequence[Iterable[Var]]] = []
+
+    def flow(self, value: Expr, var: Var) -> None:
+        """``var`` may be ``value``: an initial value, what a body yields, a loop's result."""
+        raise NotImplementedError
+
+    def visit_for_stmt(self, op: ForStmt | WhileStmt) -> None:
+        for arg, result in zip(op.iter_args, op.return_vars):
+            self.visit(arg.init_value)
+            self.flow(arg.init_value, arg)
+            self.flow(arg, result)
+        if isinstance(op, WhileStmt):
+            self.visit(op.condition)
+        self._scoped((op.iter_args, op.return_vars), op.body)
+
+    visit_while_stmt = visit_for_stmt
+
+    def visit_if_stmt(self, op: IfStmt) -> None:
+        self.visit(op.condition)
+        for body in (op.then_body, op.else_body):
+            if body is not None:
+                self._scoped((op.return_vars,), body)
+
+    def _scoped(self, targets: Sequence[Iterable[Var]], body: Stmt) -> None:
+        self._targets.append(targets)
+        self.visit(body)
+        self._targets.pop()
+
+    def visit_yield_stmt(self, op: YieldStmt) -> None:
+        for value in op.values:
+            self.visit(value)
+        for value, target in self.handed_on(op):
+            self.flow(value, target)
+
+    def handed_on(self, op: YieldStmt) -> Iterator[tuple[Expr, Var]]:
+        """Each value of a yield with each variable that receives it."""
+        for group in self._targets[-1] if self._targets else ():
+            yield from zip(op.values, group)

@@ -1,0 +1,74 @@
+"""What an operator cannot do is refused with the reason, at the line of the kernel."""
+
+import numpy as np
+import pytest
+from operator_harness import compile_text
+from operator_values import fill
+
+from pypto.backend import ASCEND910B, ASCEND950
+
+
+def kernel(*lines, columns=64, dtype="FP32"):
+    body = "\n".join(f"    {line}" for line in lines)
+    tensor = f"pl.Tensor[[16, {columns}], pl.{dtype}]"
+    return (
+        "@pl.function(type=pl.FunctionType.InCore)\n"
+        f"def k(x: {tensor}, m: pl.Scalar[pl.INDEX], n: pl.Scalar[pl.INDEX], y: pl.Out[{tensor}]):\n{body}\n"
+    )
+
+
+LOAD = "t = pl.load(x, [0, 0], [16, 64], valid_shape=[m, n])"
+
+
+@pytest.mark.parametrize(
+    ("lines", "dtype", "target", "message"),
+    [
+        (
+            (LOAD, "pl.store(pl.tile.add(t, t), [0, 0], y)"),
+            "BF16",
+            ASCEND910B,
+            "tile.add takes tiles of .* not BF16, on Ascend910B",
+        ),
+        (
+            (LOAD, "pl.store(pl.tile.divs(t, 3), [0, 0], y)"),
+            "UINT8",
+            ASCEND950,
+            "tile.divs takes tiles of .* not UINT8, on Ascend950",
+        ),
+        (
+            (LOAD, "s = pl.tile.cmp(t, t, cmp_type=2)", "pl.store(pl.tile.sel(s, t, t, s), [0, 0], y)"),
+            "INT32",
+            ASCEND910B,
+            "tile.cmp on Ascend910B: .*INT32 for equality only",
+        ),
+        ((LOAD, "pl.store(pl.tile.add_relu(t, t), [0, 0], y)"), "FP32", ASCEND950, "tile.add_relu on Ascend950"),
+        (
+            ("a = pl.load(x, [0, 0], [1, 64])", "m2 = pl.tile.mrgsort_format2(a, a)", "pl.store(a, [0, 0], y)"),
+            "FP32",
+            ASCEND910B,
+            "tile.mrgsort_format2 needs scratch tmp",
+        ),
+    ],
+)
+def test_at_compile_time(lines, dtype, target, message):
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        compile_text(kernel(*lines, dtype=dtype), target)
+    assert "<pypto text" in str(caught.value) and "^" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "m", "n", "message"),
+    [
+        ((LOAD, "tmp = pl.create_tile([16, 64], dtype=pl.FP32)",
+          "pl.store(pl.tile.row_expand_sub(t, pl.tile.row_sum(t, tmp)), [0, 0], y)"), 5, 0, "nothing to reduce in 5x0"),
+        ((LOAD, "pl.store(pl.tile.col_max(t), [0, 0], y)"), 0, 7, "nothing to reduce in 0x7"),
+        ((LOAD, "pl.store(t, [m, 0], y)"), 9, 64, "9..18 of axis 0, which has 16"),
+        ((LOAD, "pl.store(pl.tile.slice(t, [8, 64], [m, 0]), [0, 0], y)"), 9, 64, "8x64 at .9, 0. leaves a tile"),
+    ],
+)  # fmt: skip
+def test_when_it_runs(lines, m, n, message):
+    compiled = compile_text(kernel(*lines), ASCEND910B)
+    x, y = np.ones((16, 64), np.float32), fill(np.dtype(np.float32), (16, 64))
+    with pytest.raises(ValueError, match=message) as caught:
+        compiled(x, m, n, y)
+    assert "<pypto text" in str(caught.value)
