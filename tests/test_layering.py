@@ -9,10 +9,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent / "pypto"
 LEVELS = {
-    "dtypes": 0, "errors": 0, "logging": 0, "compile_profiling": 0, "_resources": 1, "ir": 1, "ops": 2, "backend": 2, "arith": 2, "language": 3,
-    "passes": 4, "pto": 5, "codegen": 5, "simulator": 6, "toolchain": 6, "layouts": 6, "runtime": 7, "jit": 7, "tools": 8,
+    "dtypes": 0, "errors": 0, "logging": 0, "compile_profiling": 0, "_resources": 1, "ir": 1, "ops": 2, "backend": 2,
+    "arith": 2, "language": 3, "passes": 4, "pto": 5, "codegen": 5, "simulator": 6, "toolchain": 6, "layouts": 6,
+    "runtime": 7, "jit": 7, "tools": 8,
 }  # fmt: skip
-COMPATIBILITY = ("pypto_core", "ir/op", "ir/pass_manager.py", "ir/instruments.py", "ir/compile.py", "ir/compiled_program.py")
+COMPATIBILITY = (
+    "pypto_core", "ir/op", "ir/pass_manager.py", "ir/instruments.py", "ir/compile.py", "ir/compiled_program.py",
+)  # fmt: skip
 """Modules that only give later stages' names under an import path of the public API."""
 
 

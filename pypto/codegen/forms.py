@@ -31,7 +31,7 @@ def emit_form(kernel: KernelBuilder, decl: OpDecl, call: Call, result: Var | Non
     assert decl.pto is not None
     form = _FORMS.get(decl.pto.form)
     if form is None:
-        raise kernel.unsupported(call, f"{decl.name}: there is no form {decl.pto.form!r}")
+        raise user_error(ValueError, f"{decl.name} parses, but cannot be written as PTO", call.span)
     return form(kernel, decl, rebind(call), call, result)
 
 

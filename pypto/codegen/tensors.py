@@ -101,7 +101,7 @@ def _check_scalar_access(tensor: Var, dtype: DataType) -> None:
     if dtype.is_unsigned_int() or dtype is DataType.BOOL:
         raise user_error(
             ValueError,
-            f"single elements of {written_name(tensor.name_hint)!r} cannot be read or written: it is a tensor of {dtype}",
+            f"single elements of {written_name(tensor.name_hint)!r} cannot be read or written: its dtype is {dtype}",
             tensor.span,
             hint="declare the tensor with a signed integer dtype of the same width",
         )

@@ -159,7 +159,7 @@ def _whole(a: Tile) -> Array:
     return a.valid
 
 
-def tile_slice(a: Tile, shape: Any, offset: Any) -> Tile:
+def tile_slice(a: Tile, shape: Any, offset: Any, valid_shape: Any = None) -> Tile:
     return Tile(_ints(shape), _whole(a)[_window(_whole(a), offset, _ints(shape))].copy())
 
 
@@ -238,7 +238,7 @@ def _pick(a: Any, b: Any, function: Callable[[int, int], int]) -> Any:
     return a._meet(b, function) if isinstance(a, Number) else b._meet(a, function, True)
 
 
-PL = SimpleNamespace(**_MEMBERS, tile=SimpleNamespace(full=full, assemble=assemble))
+PL = SimpleNamespace(**_MEMBERS, tile=SimpleNamespace(full=full, assemble=assemble, slice=tile_slice))
 
 
 def run(source: str, args: Sequence[Any], name: str = "k") -> Any:

@@ -14,7 +14,7 @@ from ...ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
 from ...ir.types import TileType, static_dims
 from ...ir.visitor import Visitor
 from ...ops.registry import rebind
-from .edges import SLICE, landing, last_yield, same_extent
+from .edges import SLICE, landing, last_yield, same_extent, written_argument
 from .facts import ScalarFacts
 from .spaces import TileSpaces
 
@@ -68,7 +68,7 @@ class Slice:
 
     @property
     def scattered(self) -> bool:
-        """Whether an operator that takes a buffer's bytes for another tile must not be handed this one's."""
+        """Whether an operator that takes it for a whole buffer, to overwrite or to see as another tile, must not."""
         return self.in_vec and not self.solid
 
     @property
@@ -118,7 +118,7 @@ class SliceTable(Visitor):
             if value.op.name == SLICE:
                 self._slice(var, value)
             else:
-                self._land(var, landing(value), value.op.name in RECASTS)
+                self._land(var, landing(value), value.op.name in RECASTS or written_argument(value) is not None)
         elif isinstance(value, Var):
             self._alias(var, value)
 
@@ -178,12 +178,12 @@ class SliceTable(Visitor):
         if source in self._places:
             self._places[var] = self._places[source]
 
-    def _land(self, var: Var, source: Expr | None, recast: bool) -> None:
+    def _land(self, var: Var, source: Expr | None, whole: bool) -> None:
         """``var`` is the bytes of ``source``, unless that is a slice its operator will not be handed."""
         if not isinstance(source, Var) or source not in self._places:
             return
         found = self.slices.get(source)
-        if found is not None and (found.strays or (recast and found.scattered)):
+        if found is not None and (found.strays or (whole and found.scattered)):
             return
         place = self._places[source]
         kept = same_extent(var.type, source.type)

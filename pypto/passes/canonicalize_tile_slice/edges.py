@@ -22,6 +22,12 @@ def landing(call: Call) -> Expr | None:
     return call.args[index] if index < len(call.args) else None
 
 
+def written_argument(call: Call) -> int | None:
+    """Which argument ``call`` overwrites with its result, if it works in place."""
+    decl = decl_of(call)
+    return None if decl is None or decl.reuses is None else decl.arg_index(decl.reuses)
+
+
 def same_extent(a: Type, b: Type) -> bool:
     """Whether two tiles provably have the same constant shape and the same element type."""
     if not isinstance(a, TileType) or not isinstance(b, TileType) or a.dtype is not b.dtype:

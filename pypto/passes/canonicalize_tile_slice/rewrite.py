@@ -14,7 +14,7 @@ from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt,
 from ...ir.visitor import Rewriter, Visitor
 from ...ops import registry
 from .analysis import RECASTS, Slice, SliceTable, add_index
-from .edges import SLICE, last_yield
+from .edges import SLICE, last_yield, written_argument
 from .facts import ScalarFacts
 
 EXTRACT = "tile.extract"
@@ -103,7 +103,8 @@ class _Consumers(Rewriter):
             if found is not None and found.space is MemorySpace.Mat:
                 args[index] = self._copy(found, space)
         expands, recasts = name.startswith(COL_EXPAND), name in RECASTS
-        made = NodeList(self._operand(a, expands, recasts) for a in args)
+        overwritten = written_argument(call)
+        made = NodeList(self._operand(a, expands, recasts or i == overwritten) for i, a in enumerate(args))
         if all(a is b for a, b in zip(made, call.args)):
             return self.generic(call)
         return self.generic(call.replace(args=made))
@@ -117,15 +118,15 @@ class _Consumers(Rewriter):
         args = (found.base, add_index(row, found.row), add_index(col, found.col), *rest)
         return self.generic(call.replace(args=NodeList(args)))
 
-    def _operand(self, arg: Expr, expands: bool, recasts: bool) -> Expr:
-        """An argument as its operator may have it."""
+    def _operand(self, arg: Expr, expands: bool, whole: bool) -> Expr:
+        """An argument as its operator may have it; ``whole``: a window with gaps is none it may have."""
         if isinstance(arg, MakeTuple):
             elements = self._escaping(arg.elements)
             return arg if elements is arg.elements else MakeTuple(elements, arg.span)
         found = self._slices.get(arg) if isinstance(arg, Var) else None
         if found is None or not found.in_vec:
             return arg
-        if recasts and not found.solid:
+        if whole and not found.solid:
             return self._copy(found, MemorySpace.Vec)
         if found.aligned and not expands:
             return arg
