@@ -6,7 +6,6 @@ environment, one for the process. Without one nothing is recorded. Times are wal
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -110,6 +109,8 @@ class CompileProfiler:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """`to_dict` as JSON, also written to ``path`` when given."""
+        import json
+
         text = json.dumps(self.to_dict(), indent=2)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")

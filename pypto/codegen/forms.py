@@ -18,7 +18,7 @@ from .forms_cross import CROSS_FORMS
 from .forms_gather import GATHER_FORMS
 from .forms_numeric import NUMERIC_FORMS
 from .forms_sync import SYNC_FORMS
-from .instructions import destination, dps, instruction, operand
+from .instructions import destination, dps, instruction, operand, refuse_gaps
 from .tensors import flat_offset, read_element, tensor_view_op, window, write_element
 from .types import array_text, scalar_text, tile_text
 
@@ -125,6 +125,7 @@ def reshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resul
     """The same bytes under another shape."""
     if result is None:
         return None
+    refuse_gaps(kernel, decl, bound[decl.args[0].name])
     source = kernel.value(bound[decl.args[0].name])
     assert isinstance(result.type, TileType)
     made = kernel.fresh(result.name_hint, tile_text(result.type, kernel.target))

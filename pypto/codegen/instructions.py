@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType
-from ..errors import InternalError
+from ..errors import InternalError, user_error
+from ..ir.enums import MemorySpace
 from ..ir.expr import Call, ConstFloat, ConstInt, Expr, Var
 from ..ir.naming import written_name
-from ..ir.types import ScalarType, TileType, Type
+from ..ir.types import ScalarType, TileType, Type, static_dims
 from ..ops.kinds import ROUND_MODES
 from ..ops.registry import Bound, OpDecl, Pto
 from ..passes.canonicalize_tile_slice.hazards import reads_no_view, repack_hazard
@@ -26,6 +28,8 @@ _INLINE_ATTRS = frozenset(
 
 def destination(kernel: KernelBuilder, decl: OpDecl, bound: Bound, result: Var | None) -> Value:
     """The buffer an operator writes: its result's, or the argument's it overwrites."""
+    if decl.reuses is not None:
+        refuse_gaps(kernel, decl, bound[decl.reuses])
     if result is not None and isinstance(result.type, TileType):
         return kernel.handle(result)
     written = decl.reuses or decl.inherits
@@ -60,6 +64,25 @@ def own_buffer(kernel: KernelBuilder, value: Expr, element: DataType | None) -> 
     copy = kernel.buffers.of(value)
     instruction(kernel, "pto.tmov", [kernel.value(value)], copy)
     return copy
+
+
+def refuse_gaps(kernel: KernelBuilder, decl: OpDecl, value: Any) -> None:
+    """Raise for a slice with gaps between its rows where an operator takes a tile for all of its buffer.
+
+    Plain slices have been copied by now where this would be so.
+    """
+    call = kernel.slices.get(value) if isinstance(value, Var) else None
+    if call is None or not isinstance(call.type, TileType) or call.type.memory_space is not MemorySpace.Vec:
+        return
+    memref, dims = value.type.memref, static_dims(call.type.shape)
+    if memref is not None and dims is not None and memref.size > call.type.dtype.storage_bytes(prod(dims)):
+        raise user_error(
+            ValueError,
+            f"{decl.name} cannot take slice {written_name(value.name_hint)!r}, which has a valid_shape and whose rows "
+            "lie apart in the tile it is a slice of",
+            call.span,
+            "slice without valid_shape, or copy the slice first: pl.move(tile, target_memory=pl.Mem.Vec)",
+        )
 
 
 def scalar_dtype(decl: OpDecl, name: str, bound: Bound, result: Type) -> DataType | None:

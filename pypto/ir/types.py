@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dtypes import DataType
 from .enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
-from .node import DATA, EMPTY, NODE, NODES, TYPES, IRNode, NodeList, ignore, node, node_list, use
+from .node import DATA, EMPTY, IGNORE, NODE, NODES, TYPES, IRNode, NodeList, ignore, node, node_list, use
 from .span import UNKNOWN_SPAN
 
 if TYPE_CHECKING:
@@ -222,7 +222,6 @@ class ShapedType(Type):
     dtype: DataType
     memref: MemRef | None
 
-
 def _check_dtype(dtype: object) -> None:
     if not isinstance(dtype, DataType):
         raise TypeError(f"dtype must be a DataType, got {type(dtype).__name__}")
@@ -239,6 +238,14 @@ def _check_packed(dims: Sequence[Expr], dtype: DataType) -> None:
         raise ValueError(f"FP4 needs a positive even logical last dimension, got {width}: two elements share a byte")
 
 
+def _replace(self: Any, **changes: Any) -> Any:
+    """A copy with fields changed, through the constructor: views stay canonical, ``symbolic`` true to the parts."""
+    if all(getattr(self, name) is value for name, value in changes.items()):
+        return self
+    kept = {f.name: getattr(self, f.name) for f in type(self).fields if f.role != IGNORE}
+    return type(self)(**{**kept, **changes})
+
+
 @node
 class TensorType(ShapedType):
     """A tensor in global memory: logical ``shape``, ``dtype``, optional allocation and view."""
@@ -248,6 +255,7 @@ class TensorType(ShapedType):
     memref: MemRef | None = use(NODE, None)
     tensor_view: TensorView | None = use(NODE, None)
     symbolic: bool = ignore()
+    replace = _replace
 
     def __new__(
         cls,
@@ -331,6 +339,7 @@ class TileType(ShapedType):
     tile_view: TileView | None = use(NODE, None)
     memory_space: MemorySpace | None = use(DATA, None)
     symbolic: bool = ignore()
+    replace = _replace
 
     def __new__(
         cls,

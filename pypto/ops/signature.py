@@ -10,7 +10,7 @@ Argument kinds: ``tile``, ``tensor``, ``dist`` (a tensor bound to a communicatio
 ``index``, ``dims`` (a list of integers or integer expressions, one ``MakeTuple``), ``ptr``, ``ctx``, ``any``; ``a|b``
 accepts both (``dims|index``: one index stands for a list of it); ``scalar like x`` gives a literal the element dtype
 of argument ``x``, or the dtype ``x`` names; ``element`` is a scalar that becomes an element, so that it may be an
-INDEX value too. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
+INDEX value too; ``scalar|wide like x`` leaves a floating-point literal FP32. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
 of the IR, or conversions registered with `attr_kind`; a ``+`` suffix stores the attribute even at its default, ``!``
 also requires it where the IR is built directly. ``?!`` is an argument that may be left out but not be None.
 """

@@ -16,7 +16,9 @@ class BodyRewriter(Rewriter):
 
     def body(self, body: Any) -> Any:
         """A body, whose one statement may become several; None stays None."""
-        made = self.rewrite(body) if body is not None else None
+        if body is None:
+            return None
+        made = self.rewrite(body)
         return made if made is body else seq(splice([made]), body.span)
 
     def visit_if_stmt(self, op: IfStmt) -> Any:

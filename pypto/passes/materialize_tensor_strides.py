@@ -144,8 +144,7 @@ class _Materializer(Rewriter):
 
 
 def _with_view(tensor: TensorType, view: TensorView) -> TensorType:
-    symbolic = tensor.symbolic or not all(hasattr(s, "value") for s in view.stride)
-    return tensor.replace(tensor_view=view, symbolic=symbolic)
+    return tensor.replace(tensor_view=view)
 
 
 def _adopt(before: Type, after: Type, source: Type) -> Type:

@@ -13,7 +13,6 @@ from ..errors import InternalError, KernelValueError, UnsupportedError
 from ..ir import expr as E
 from ..ir.enums import MemorySpace, TileLayout
 from ..ir.expr import Call, ConstInt, Expr, MemRef, Var, tile_type_of
-from ..ir.node import IGNORE
 from ..ir.program import Function
 from ..ir.scalar import binary
 from ..ir.stmt import (
@@ -72,13 +71,7 @@ def index_add(a: Expr, b: Expr) -> Expr:
 
 def with_memref(type: Any, memref: MemRef | None) -> Any:
     """The tensor or tile type ``type`` in another place."""
-    if memref is not None:
-        return type.replace(memref=memref, symbolic=True)
-    if type.memref is None:
-        return type
-    # The constructor finds out again whether the type is symbolic.
-    facts = {f.name: getattr(type, f.name) for f in type.fields if f.role != IGNORE}
-    return type.__class__(**{**facts, "memref": None})
+    return type.replace(memref=memref)
 
 
 def value_at(value: Any, var: Var, before: Type | None = None) -> Any:

@@ -98,8 +98,8 @@ class _Iteration(Rewriter):
         if var in self._own and var not in self.vars:
             made = self.rebuild_var(var)
             if made is var:
-                again = (var.init_value,) if isinstance(var, IterArg) else ()
-                made = type(var)(var.name_hint, var.type, *again, var.span)
+                fresh = (var.name_hint, var.type)
+                made = IterArg(*fresh, var.init_value, var.span) if isinstance(var, IterArg) else Var(*fresh, var.span)
             self.vars[var] = made
         return super().define(var)
 

@@ -17,6 +17,7 @@ from pypto.dtypes import DataType
 from pypto.ir.program import summarize
 from pypto.logging import LogLevel, set_log_level
 from pypto.ops.registry import get_decl
+from pypto.passes import VerificationLevel
 from pypto.pto.checks import element_types
 from pypto.pto.instructions import INSTRUCTIONS
 from pypto.runtime.compiled_program import CompiledProgram
@@ -32,8 +33,9 @@ FILLED = tuple(r for r in REGIONS if 0 not in r)
 
 @cache
 def compile_text(source: str, target: Target) -> CompiledProgram:
-    """The kernel or program in ``source``, compiled."""
-    return pl.compile(pl.parse("import pypto.language as pl\n" + source), target=target, dump_passes=False)
+    """The kernel or program in ``source``, compiled. Round trips after every pass, five times as long, are left out."""
+    program = pl.parse("import pypto.language as pl\n" + source)
+    return pl.compile(program, target=target, dump_passes=False, verification_level=VerificationLevel.BASIC)
 
 
 def run_op(op: str, source: str, args: Sequence[Any], target: Target) -> Any:
@@ -185,8 +187,9 @@ class Vector:
         for value in values[1:]:
             self.check(self.text(dtype, "m", "n", "s"), dtype, target, (ROWS, COLS), (True, value))
         m, n = self.regions[dtype.code() % 2]
-        literal = repr(first) if len(values) else ""
-        self.check(self.text(dtype, str(m), str(n), literal), dtype, target, (m, n), (False, first))
+        # A bare number promotes a tensor's dtype; a scalar of its own keeps it.
+        literal = "" if not len(values) else "s" if self.tensors else repr(first)
+        self.check(self.text(dtype, str(m), str(n), literal), dtype, target, (m, n), (literal == "s", first))
 
     def case(self, dtypes: Callable[[Target], Iterable[DataType]] | None = None, name: str = "", of: str = "dst"):
         """The case of the table. Without ``dtypes``: those of the instruction's operand ``of``, and no others."""

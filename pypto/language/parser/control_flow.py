@@ -545,4 +545,4 @@ def _placed_as(carried: Type, yielded: Type) -> Any:
     memref = getattr(yielded, "memref", None)
     if memref is None or memref is getattr(carried, "memref", None):
         return carried
-    return carried.replace(memref=memref, symbolic=True)
+    return carried.replace(memref=memref)

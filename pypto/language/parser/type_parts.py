@@ -205,7 +205,8 @@ class PartsMixin:
                     self.fail(
                         "the name of a declared allocation must be a string literal", given, 'write pl.MemRef("a")'
                     )
-            return self._declared(self.evaluator.eval_expr(node) if not _is_plain(node) else _plain_decl(node), node)
+            plain = _plain_decl(node)
+            return self._declared(self.evaluator.eval_expr(node) if plain is None else plain, node)
         args = list(node.args)
         if args and isinstance(args[0], ast.Attribute) and _last_name(args[0].value) in ("Mem", "MemorySpace"):
             space = self._member(MemorySpace, args[0])
@@ -291,13 +292,13 @@ class PartsMixin:
             self.fail(f"two allocations are declared under the name '{name}'", node)
 
 
-def _is_plain(node: ast.Call) -> bool:
-    return all(isinstance(a, ast.Constant) for a in [*node.args, *(k.value for k in node.keywords)])
-
-
-def _plain_decl(node: ast.Call) -> Any:
-    values = {k.arg: k.value.value for k in node.keywords}  # pyright: ignore[reportAttributeAccessIssue]
-    return MemRefDecl(*(a.value for a in node.args), **values)  # pyright: ignore
+def _plain_decl(node: ast.Call) -> MemRefDecl | None:
+    """The allocation a call with literal arguments declares; None when an argument has to be evaluated."""
+    args: list[Any] = [a.value for a in node.args if isinstance(a, ast.Constant)]
+    named = [(k.arg, k.value) for k in node.keywords]
+    values: dict[str, Any] = {name: v.value for name, v in named if name and isinstance(v, ast.Constant)}
+    literal = len(args) == len(node.args) and len(values) == len(node.keywords)
+    return MemRefDecl(*args, **values) if literal else None
 
 
 def _last_name(node: ast.expr) -> str:
