@@ -213,6 +213,11 @@ def is_backend_configured() -> bool:
     return _current is not None
 
 
+def current_target() -> Target:
+    """The target of the selected backend, the 910B's where none is."""
+    return ASCEND910B if _current is None else get_backend_type().target
+
+
 def reset_for_testing() -> None:
     """Forget the process-wide default target."""
     global _current

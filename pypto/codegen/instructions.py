@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import DataType
 from ..errors import InternalError, user_error
 from ..ir.enums import MemorySpace
-from ..ir.expr import Call, ConstFloat, ConstInt, Expr, Var
+from ..ir.expr import Call, ConstFloat, ConstInt, Expr, Var, tile_type_of
 from ..ir.naming import written_name
 from ..ir.types import ScalarType, TileType, Type, static_dims
 from ..ops.kinds import ROUND_MODES
@@ -74,7 +74,7 @@ def refuse_gaps(kernel: KernelBuilder, decl: OpDecl, value: Any) -> None:
     call = kernel.slices.get(value) if isinstance(value, Var) else None
     if call is None or not isinstance(call.type, TileType) or call.type.memory_space is not MemorySpace.Vec:
         return
-    memref, dims = value.type.memref, static_dims(call.type.shape)
+    memref, dims = tile_type_of(value).memref, static_dims(call.type.shape)
     if memref is not None and dims is not None and memref.size > call.type.dtype.storage_bytes(prod(dims)):
         raise user_error(
             ValueError,

@@ -10,6 +10,7 @@ from ..backend.target import Target
 from ..dtypes import DataType
 from ..errors import InternalError, user_error
 from ..ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, TupleGetItemExpr, Var
+from ..ir.naming import written_name
 from ..ir.node import IRNode
 from ..ir.program import Function, summarize
 from ..ir.span import Span
@@ -280,11 +281,30 @@ class KernelBuilder:
         index = self.fresh(stmt.loop_var.name_hint, "index")
         self.values[stmt.loop_var] = index
         carried = self._bind_iter_args(stmt.iter_args, inits)
-        body = self._nested(stmt.body, lambda y: self._yield(y, scalar, bool(carried)))
+
+        def finish(y: YieldStmt | None) -> None:
+            self._check_carried(stmt, y)
+            self._yield(y, scalar, bool(carried))
+
+        body = self._nested(stmt.body, finish)
         results = self._bind_results(stmt, scalar)
         self.at(stmt.span)
         bounds = dict(index=index, start=start, stop=stop, step=step)
         self.add(Op("loop_for", None, carried=carried, body=body, results=results, **bounds))
+
+    def _check_carried(self, loop: ForStmt | WhileStmt, end: YieldStmt | None) -> None:
+        """Raise where an iteration hands on another tensor than it began with, and something reads it."""
+        for arg, result, value in zip(loop.iter_args, loop.return_vars, end.values if end is not None else ()):
+            if isinstance(arg.type, (ScalarType, TileType)) or self.value(value) == self.values.get(arg):
+                continue
+            if any(node is arg or node is result for node in walk(self.function)):
+                raise user_error(
+                    NotImplementedError,
+                    f"{written_name(arg.name_hint)!r} is another tensor after each iteration, and a kernel's tensors "
+                    "are fixed",
+                    loop.span,
+                    "write to one tensor in every iteration, or exchange the contents through tiles",
+                )
 
     def _bind_iter_args(self, iter_args: Sequence[IterArg], inits: list[Value]) -> list[tuple[Value, Value]]:
         carried, remaining = [], iter(inits)
@@ -361,7 +381,13 @@ class KernelBuilder:
     def _merge(self, var: Var, handles: list[Value | None], sources: list[Expr]) -> None:
         """A tile or tensor that both branches yield."""
         if not isinstance(var.type, TileType) and len(set(handles)) != 1:
-            raise self.unsupported(var, f"{var.name_hint!r}, a different tensor in each branch")
+            raise user_error(
+                NotImplementedError,
+                f"{written_name(var.name_hint)!r} is a different tensor in each branch, and a kernel's tensors "
+                "are fixed",
+                var.span,
+                "write to one tensor in both branches (pl.assemble), or choose between tiles",
+            )
         self.bind_carried(var, handles[0] if handles else None, sources[0] if sources else None)
 
     def while_loop(self, stmt: WhileStmt) -> None:
@@ -376,7 +402,12 @@ class KernelBuilder:
         after = [self.fresh(v.name[1:], v.type) for v in before_args]
         for i, value in zip(scalar, after):
             self.values[stmt.iter_args[i]] = value
-        body = self._nested(stmt.body, lambda y: self._yield_while(y, scalar))
+
+        def finish(y: YieldStmt | None) -> None:
+            self._check_carried(stmt, y)
+            self._yield_while(y, scalar)
+
+        body = self._nested(stmt.body, finish)
         results = self._bind_results(stmt, scalar)
         self.at(stmt.span)
         self.add(Op("loop_while", carried=carried, before=before, after_args=after, body=body, results=results))

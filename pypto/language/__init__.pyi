@@ -560,8 +560,8 @@ def fmods(lhs: Tile, rhs: ScalarLike, *, span: Span | None = ...) -> Tile:
     """
 @overload
 def fmods(lhs: Tensor, rhs: ScalarLike, *, span: Span | None = ...) -> Tensor:
-    """Element by element, the remainder of lhs / rhs with the sign of lhs, of a tensor and a scalar; a literal takes
-    the tensor's dtype.
+    """Element by element, the remainder of lhs / rhs with the sign of lhs, of a tensor and a scalar: FP32 with a
+    floating-point literal.
     """
 
 def full(shape: Dims, dtype: DataType, value: ScalarLike, *, span: Span | None = ...) -> Tensor:
@@ -2391,7 +2391,7 @@ class tensor:
 
     @staticmethod
     def adds(lhs: Tensor, rhs: ScalarLike, *, span: Span | None = ...) -> Tensor:
-        """Element by element, lhs + rhs, of a tensor and a scalar; a literal takes the tensor's dtype."""
+        """Element by element, lhs + rhs, of a tensor and a scalar: FP32 with a floating-point literal."""
 
     @staticmethod
     def aic_gather(input: Tensor, split: int, *, span: Span | None = ...) -> Tensor:
@@ -2568,7 +2568,7 @@ class tensor:
 
     @staticmethod
     def divs(lhs: Tensor, rhs: ScalarLike, *, span: Span | None = ...) -> Tensor:
-        """Element by element, lhs / rhs, of a tensor and a scalar; a literal takes the tensor's dtype."""
+        """Element by element, lhs / rhs, of a tensor and a scalar: FP32 with a floating-point literal."""
 
     @staticmethod
     def exp(input: Tensor, *, span: Span | None = ...) -> Tensor:
@@ -2606,8 +2606,8 @@ class tensor:
 
     @staticmethod
     def fmods(lhs: Tensor, rhs: ScalarLike, *, span: Span | None = ...) -> Tensor:
-        """Element by element, the remainder of lhs / rhs with the sign of lhs, of a tensor and a scalar; a literal
-        takes the tensor's dtype.
+        """Element by element, the remainder of lhs / rhs with the sign of lhs, of a tensor and a scalar: FP32 with a
+        floating-point literal.
         """
 
     @staticmethod
@@ -2736,7 +2736,7 @@ class tensor:
 
     @staticmethod
     def muls(lhs: Tensor, rhs: ScalarLike, *, span: Span | None = ...) -> Tensor:
-        """Element by element, lhs * rhs, of a tensor and a scalar; a literal takes the tensor's dtype."""
+        """Element by element, lhs * rhs, of a tensor and a scalar: FP32 with a floating-point literal."""
 
     @staticmethod
     def neg(input: Tensor, *, span: Span | None = ...) -> Tensor:
@@ -2951,7 +2951,7 @@ class tensor:
 
     @staticmethod
     def subs(lhs: Tensor, rhs: ScalarLike, *, span: Span | None = ...) -> Tensor:
-        """Element by element, lhs - rhs, of a tensor and a scalar; a literal takes the tensor's dtype."""
+        """Element by element, lhs - rhs, of a tensor and a scalar: FP32 with a floating-point literal."""
 
     @staticmethod
     def transpose(

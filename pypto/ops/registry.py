@@ -389,7 +389,7 @@ def wrong_kind(decl: OpDecl, param: Param, value: Any) -> OpTypeError:
     """The error for an argument of a kind its operator does not take."""
     index = decl.args.index(param)
     which = _ORDINALS[index] if index < len(_ORDINALS) else f"{index + 1}th"
-    wanted = " or ".join(_KIND_WORDS.get(k, k) for k in param.kinds if k != "wide")
+    wanted = " or ".join(_KIND_WORDS.get(k, k) for k in param.kinds)
     got = f"a value of type {value.type}" if isinstance(value, Expr) else f"{type(value).__name__} {value!r:.40}"
     shaped = any(issubclass(_KIND_TYPES.get(k, Type), ShapedType) and k != "dist" for k in param.kinds)
     problem = f"requires {param.name} to be {wanted}" if shaped else f"{param.name} must be {wanted}"
@@ -426,7 +426,7 @@ def _convert_literal(decl: OpDecl, param: Param, values: Mapping[str, Any], span
     like = param.like or ""
     fixed = DataType.__members__.get(like)
     dtype = fixed or (values[like].type.dtype if values[like] is not None else None)
-    if "wide" in param.kinds and isinstance(value, float):
+    if param.wide and isinstance(value, float):
         dtype = None
     if "element" in param.kinds and isinstance(value, Expr) and not isinstance(value, ConstInt):
         return value

@@ -10,9 +10,10 @@ Argument kinds: ``tile``, ``tensor``, ``dist`` (a tensor bound to a communicatio
 ``index``, ``dims`` (a list of integers or integer expressions, one ``MakeTuple``), ``ptr``, ``ctx``, ``any``; ``a|b``
 accepts both (``dims|index``: one index stands for a list of it); ``scalar like x`` gives a literal the element dtype
 of argument ``x``, or the dtype ``x`` names; ``element`` is a scalar that becomes an element, so that it may be an
-INDEX value too; ``scalar|wide like x`` leaves a floating-point literal FP32. A ``?`` suffix or a default makes a parameter optional. Attribute kinds are Python types, enumerations
-of the IR, or conversions registered with `attr_kind`; a ``+`` suffix stores the attribute even at its default, ``!``
-also requires it where the IR is built directly. ``?!`` is an argument that may be left out but not be None.
+INDEX value too; ``scalar like wide x`` leaves a floating-point literal FP32. A ``?`` suffix or a default makes a
+parameter optional. Attribute kinds are Python types, enumerations of the IR, or conversions registered with
+`attr_kind`; a ``+`` suffix stores the attribute even at its default, ``!`` also requires it where the IR is built
+directly. ``?!`` is an argument that may be left out but not be None.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Param:
     required: bool = False
     """Whether `build_ir_call` requires the attribute, or None must not stand for leaving the argument out."""
     keyword_only: bool = False
+    wide: bool = False
+    """Whether a floating-point literal is FP32 whatever ``like`` says."""
 
     @property
     def is_attr(self) -> bool:
@@ -117,6 +120,7 @@ def parse_param(op: str, text: str) -> Param:
     value: Any = MISSING
     if default.strip():
         value = _default(default.strip())
+    wide, like = like.startswith("wide "), like.removeprefix("wide ")
     names = tuple(kinds.rstrip("?!+").split("|"))
     suffix = kinds[len(kinds.rstrip("?!+")) :]
     if value is MISSING and "?" in suffix:
@@ -134,6 +138,7 @@ def parse_param(op: str, text: str) -> Param:
         stored,
         "!" in suffix,
         effect == "key",
+        wide,
     )
 
 

@@ -96,7 +96,7 @@ def _subs(b: Bound) -> Type:
 
 
 _TENSORS = "in lhs: tensor, in rhs: tensor"
-_TENSOR_SCALAR = "in lhs: tensor, in rhs: scalar|wide like lhs"
+_TENSOR_SCALAR = "in lhs: tensor, in rhs: scalar like wide lhs"
 for _name, _what, _rule in (
     ("add", "lhs + rhs", _scalar),
     ("sub", "lhs - rhs", _subs),

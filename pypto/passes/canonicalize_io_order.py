@@ -117,7 +117,7 @@ class _Orderer(Rewriter):
 
     def _reorder(self, body: SeqStmts) -> Stmt:
         stmts = flatten_to_stmts(body)
-        end = [stmts.pop()] if isinstance(stmts[-1], _ENDS) else []
+        end = [stmts.pop()] if stmts and isinstance(stmts[-1], _ENDS) else []
         if len(stmts) < 2:
             return body
         before = build_stmt_dependency_graph(SeqStmts(type(body.stmts)(stmts), body.span), None, self._sharing).before

@@ -193,9 +193,9 @@ class PassContext:
         """The target compiled for: the one given, else the selected backend's, else the 910B's."""
         if self._target is not None:
             return self._target
-        from .. import backend
+        from ..backend import current_target
 
-        return backend.get_backend_type().target if backend.is_backend_configured() else backend.ASCEND910B
+        return current_target()
 
     @property
     def has_target(self) -> bool:

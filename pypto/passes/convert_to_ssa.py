@@ -33,7 +33,7 @@ from ..ir.stmt import (
     YieldStmt,
     seq,
 )
-from ..ir.types import ScalarType, ShapedType, Type
+from ..ir.types import ScalarType, ShapedType, TileType, Type
 from ..ir.visitor import Rewriter, Visitor, splice
 from ..ops.registry import rebind
 from .base import P, Pass, function_pass
@@ -347,6 +347,7 @@ class _Converter(Rewriter):
 
     def visit_if_stmt(self, op: IfStmt) -> Stmt:
         after = self._needed
+        self._forget(op)
         condition = self.rewrite(op.condition)
         writes = self._flows.of(op).writes
         before = self._current(writes)
@@ -370,6 +371,15 @@ class _Converter(Rewriter):
             else_body=else_body,
             return_vars=_list_like(op.return_vars, results),
         )
+
+    def _forget(self, op: Stmt) -> None:
+        """Drop tiles of host code that ``op`` writes anew and nothing after it reads: tiles live within one region."""
+        if self._function.is_incore:
+            return
+        flow = self._flows.of(op)
+        for var in flow.writes - flow.reads - self._needed:
+            if isinstance(var.type, TileType):
+                self.vars.pop(var, None)
 
     def _current(self, vars: Iterable[Var]) -> dict[Var, Any]:
         """The current versions of ``vars``, None for those without one."""
@@ -414,6 +424,7 @@ class _Converter(Rewriter):
 
     def _loop(self, op: ForStmt | WhileStmt, changes: dict[str, Any]) -> Stmt:
         after = self._needed
+        self._forget(op)
         own = {op.loop_var, *op.iter_args} if isinstance(op, ForStmt) else set(op.iter_args)
         body_flow = self._flows.of(op.body)
         writes = body_flow.writes - own

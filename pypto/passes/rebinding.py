@@ -31,6 +31,8 @@ class _Rebinder(Rewriter):
         self._outer: set[Var] = set()
         """What the bodies around it define."""
         self._renews = True
+        self._inner: set[Var] = set()
+        """What the body left last was first to define."""
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         value = self.rewrite(op.value)
@@ -50,12 +52,15 @@ class _Rebinder(Rewriter):
         self._outer = self._outer | self._defined
         self._defined, self._renews = set(defined), renews
         made = self.rewrite(body)
+        self._inner = self._defined - {*defined}
         self._defined, self._outer, self._renews = state
         return made
 
     def visit_if_stmt(self, op: IfStmt) -> Stmt:
         condition = self.rewrite(op.condition)
-        then_body, else_body = self._body(op.then_body, False), self._body(op.else_body, False)
+        then_body, inner = self._body(op.then_body, False), self._inner
+        else_body = self._body(op.else_body, False)
+        self._defined |= inner & self._inner if op.else_body is not None else set()
         results = self.rewrite_list(op.return_vars, self.define)
         self._defined.update(op.return_vars)
         return op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
@@ -73,6 +78,8 @@ class _Rebinder(Rewriter):
         if isinstance(op, WhileStmt):
             changes["condition"] = self.rewrite(op.condition)
         body = self._body(op.body, True, *op.iter_args, *own)
+        if isinstance(op, ForStmt) and not op.return_vars:
+            self._defined |= self._inner
         results = self.rewrite_list(op.return_vars, self.define)
         self._defined.update(op.return_vars)
         return op.replace(**changes, iter_args=iter_args, body=body, return_vars=results)

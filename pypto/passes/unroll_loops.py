@@ -10,7 +10,7 @@ from ..ir.enums import ForKind
 from ..ir.expr import BinaryExpr, Expr, IterArg, UnaryExpr, Var, const_value
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
-from ..ir.stmt import AssignStmt, ForStmt, Stmt
+from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt
 from ..ir.visitor import Rewriter, Visitor
 from .base import P, Pass, function_pass
 from .bodies import BodyRewriter
@@ -45,7 +45,7 @@ class _Unroller(BodyRewriter):
     def __init__(self) -> None:
         super().__init__()
         self._assigned: set[Var] = set()
-        """What is assigned so far; loops assign these on."""
+        """What is defined so far; loops assign these on."""
 
     def _constant(self, bound: Expr, what: str, loop: ForStmt) -> int:
         value = const_value(bound)
@@ -59,8 +59,10 @@ class _Unroller(BodyRewriter):
         return value
 
     def visit_for_stmt(self, op: ForStmt) -> Any:
+        self._assigned.update(op.iter_args)
         before = set(self._assigned)
         body = self.body(op.body)
+        self._assigned.update(op.return_vars)
         if op.kind is not ForKind.Unroll:
             return op.replace(body=body)
         if op.iter_args:
@@ -78,6 +80,21 @@ class _Unroller(BodyRewriter):
         constants = [{op.loop_var: scalar_const(v, dtype, span)} for v in values]
         made = [_Iteration(constant, own).rewrite(body) for constant in constants[:-1]]
         return made + [_Iteration(constant, set()).rewrite(body) for constant in constants[-1:]]
+
+    def visit_while_stmt(self, op: WhileStmt) -> Any:
+        self._assigned.update(op.iter_args)
+        made = op.replace(body=self.body(op.body))
+        self._assigned.update(op.return_vars)
+        return made
+
+    def visit_if_stmt(self, op: IfStmt) -> Any:
+        made = super().visit_if_stmt(op)
+        self._assigned.update(op.return_vars)
+        return made
+
+    def visit_function(self, op: Function) -> Function:
+        self._assigned.update(op.params)
+        return op.replace(body=self.body(op.body))
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         self._assigned.add(op.var)

@@ -86,9 +86,7 @@ def compile(
 
 def _target(platform: str | None, backend_type: BackendType | None) -> Target:
     if platform is None:
-        if backend_type is not None:
-            return backend_type.target
-        return backend.get_backend_type().target if backend.is_backend_configured() else backend.ASCEND910B
+        return backend_type.target if backend_type is not None else backend.current_target()
     known = [name for t in backend.TARGETS for name in (t.platform, t.sim_platform)]
     if platform not in known:
         raise ValueError(f"Invalid platform {platform!r}: it is one of {', '.join(known)}")

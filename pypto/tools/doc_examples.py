@@ -16,7 +16,7 @@ import pypto.language as pl
 
 from ..backend import ASCEND910B, ASCEND950, Target
 from ..dtypes import DataType
-from ..errors import Diagnosed, InternalError
+from ..errors import Diagnosed, InternalError, VerificationError
 from ..ir.enums import MemorySpace
 from ..ir.expr import Var
 from ..ir.types import ScalarType, TensorType, TileType, Type
@@ -28,7 +28,10 @@ _SHAPES = ((32, 64), (32, 1), (1, 64), (64, 32))
 _INDICES = ("lhs_index", "rhs_index", "index")
 """Arguments of INT32 beside others of the first one's dtype."""
 _ATTRIBUTES = {"MaskPattern": "pl.tile.MaskPattern.P0101", "CmpMode": "'gt'", "RoundMode": "'rint'", "str": "'row'"}
-_REFUSALS = (ValueError, TypeError, Diagnosed, InternalError, NotImplementedError, AttributeError, KeyError)
+_REFUSALS = (
+    *(ValueError, TypeError, Diagnosed, InternalError, VerificationError),
+    *(NotImplementedError, AttributeError, KeyError),
+)
 _ENTRY = "import numpy as np\n\nimport pypto.language as pl\n\n\n"
 
 

@@ -111,7 +111,8 @@ def _type_of(p: Param, scalar: bool = False) -> str:
         kind = p.kinds[0]
         text = _ATTRIBUTES.get(kind) or (kind if hasattr(pl, kind) else "Any")
     else:
-        text = " | ".join(dict.fromkeys([*(_ARGUMENTS[k] for k in p.kinds), *(["ScalarLike"] if scalar else [])]))
+        kinds = [_ARGUMENTS[k] for k in p.kinds]
+        text = " | ".join(dict.fromkeys([*kinds, *(["ScalarLike"] if scalar else [])]))
     return f"{text} | None" if p.optional and p.default is None and "Any" not in text else text
 
 

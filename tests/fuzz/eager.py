@@ -34,33 +34,33 @@ class Number:
     def __init__(self, value: int, dtype: str) -> None:
         self.value, self.dtype = wrap(int(value), dtype), dtype
 
-    def _meet(self, other: Number | int, function: Callable[[int, int], Any], swap: bool = False) -> Any:
+    def meet(self, other: Number | int, function: Callable[[int, int], Any], swap: bool = False) -> Any:
         right = other if isinstance(other, Number) else Number(other, self.dtype)
         dtype = max(self.dtype, right.dtype, key=lambda d: (BITS[d], d == "INDEX"))
         a, b = (right.value, self.value) if swap else (self.value, right.value)
         result = function(a, b)
         return result if isinstance(result, bool) else Number(result, dtype)
 
-    __add__ = lambda a, b: a._meet(b, operator.add)  # noqa: E731
-    __radd__ = lambda a, b: a._meet(b, operator.add, True)  # noqa: E731
-    __sub__ = lambda a, b: a._meet(b, operator.sub)  # noqa: E731
-    __rsub__ = lambda a, b: a._meet(b, operator.sub, True)  # noqa: E731
-    __mul__ = lambda a, b: a._meet(b, operator.mul)  # noqa: E731
-    __rmul__ = lambda a, b: a._meet(b, operator.mul, True)  # noqa: E731
-    __floordiv__ = lambda a, b: a._meet(b, operator.floordiv)  # noqa: E731
-    __mod__ = lambda a, b: a._meet(b, operator.mod)  # noqa: E731
-    __and__ = lambda a, b: a._meet(b, operator.and_)  # noqa: E731
-    __or__ = lambda a, b: a._meet(b, operator.or_)  # noqa: E731
-    __xor__ = lambda a, b: a._meet(b, operator.xor)  # noqa: E731
-    __lshift__ = lambda a, b: a._meet(b, operator.lshift)  # noqa: E731
-    __rshift__ = lambda a, b: a._meet(b, operator.rshift)  # noqa: E731
-    __lt__ = lambda a, b: a._meet(b, operator.lt)  # noqa: E731
-    __le__ = lambda a, b: a._meet(b, operator.le)  # noqa: E731
-    __gt__ = lambda a, b: a._meet(b, operator.gt)  # noqa: E731
-    __ge__ = lambda a, b: a._meet(b, operator.ge)  # noqa: E731
-    __eq__ = lambda a, b: a._meet(b, operator.eq)  # noqa: E731
-    __ne__ = lambda a, b: a._meet(b, operator.ne)  # noqa: E731
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
+    __add__ = lambda a, b: a.meet(b, operator.add)  # noqa: E731
+    __radd__ = lambda a, b: a.meet(b, operator.add, True)  # noqa: E731
+    __sub__ = lambda a, b: a.meet(b, operator.sub)  # noqa: E731
+    __rsub__ = lambda a, b: a.meet(b, operator.sub, True)  # noqa: E731
+    __mul__ = lambda a, b: a.meet(b, operator.mul)  # noqa: E731
+    __rmul__ = lambda a, b: a.meet(b, operator.mul, True)  # noqa: E731
+    __floordiv__ = lambda a, b: a.meet(b, operator.floordiv)  # noqa: E731
+    __mod__ = lambda a, b: a.meet(b, operator.mod)  # noqa: E731
+    __and__ = lambda a, b: a.meet(b, operator.and_)  # noqa: E731
+    __or__ = lambda a, b: a.meet(b, operator.or_)  # noqa: E731
+    __xor__ = lambda a, b: a.meet(b, operator.xor)  # noqa: E731
+    __lshift__ = lambda a, b: a.meet(b, operator.lshift)  # noqa: E731
+    __rshift__ = lambda a, b: a.meet(b, operator.rshift)  # noqa: E731
+    __lt__ = lambda a, b: a.meet(b, operator.lt)  # noqa: E731
+    __le__ = lambda a, b: a.meet(b, operator.le)  # noqa: E731
+    __gt__ = lambda a, b: a.meet(b, operator.gt)  # noqa: E731
+    __ge__ = lambda a, b: a.meet(b, operator.ge)  # noqa: E731
+
+    def __eq__(self, other: Any) -> bool:
+        return self.meet(other, operator.eq)
 
     def __neg__(self) -> Number:
         return Number(-self.value, self.dtype)
@@ -80,6 +80,16 @@ class Tile:
 
     def __init__(self, shape: Sequence[int], valid: Array) -> None:
         self.shape, self.valid = tuple(shape), valid
+
+
+class Tensor(np.ndarray[Any, Any]):
+    """An array whose windows are copies: a window is the value it has where it is written."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(key).copy()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.view(np.ndarray)[key] = value
 
 
 def _scalar(value: Any, dtype: Any) -> Any:
@@ -208,6 +218,42 @@ def numbers(*bounds: Any, stage: int = 0) -> Iterator[Number]:
     return (Number(i, "INDEX") for i in range(*_ints(bounds)))
 
 
+def on_tensors(function: Callable[..., Tile]) -> Callable[..., Any]:
+    """An operator on tiles that takes tensors too, and then gives one."""
+
+    def apply(*args: Any) -> Any:
+        if not any(isinstance(a, np.ndarray) for a in args):
+            return function(*args)
+        return function(*(Tile(a.shape, a) if isinstance(a, np.ndarray) else a for a in args)).valid
+
+    return apply
+
+
+class Region:
+    """A `with` region that runs at once."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+def assemble_any(target: Any, source: Any, offset: Any) -> Any:
+    if isinstance(target, Tile):
+        return assemble(target, source, offset)
+    value = target.copy()
+    value[_window(value, offset, source.shape)] = source
+    return value
+
+
+def slice_any(a: Any, shape: Any, offset: Any) -> Any:
+    return tile_slice(a, shape, offset) if isinstance(a, Tile) else a[_window(a, offset, _ints(shape))].copy()
+
+
 _ELEMENTWISE = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
     "div": np.divide,
@@ -217,25 +263,28 @@ _UNARY = {
     "relu": lambda x: np.maximum(x, 0), "recip": _wide(np.reciprocal),
 }  # fmt: skip
 _MEMBERS: dict[str, Any] = {
-    **{name: _binary(f) for name, f in _ELEMENTWISE.items()},
-    **{name: _unary(f) for name, f in _UNARY.items()},
-    **{f"row_{n}": _reduce(f, 1) for n, f in (("max", np.max), ("min", np.min), ("sum", np.sum))},
-    **{f"col_{n}": _reduce(f, 0) for n, f in (("max", np.max), ("min", np.min), ("sum", np.sum))},
-    **{f"{way}_expand_{n}": _expand(f) for way in ("row", "col")
+    **{name: on_tensors(_binary(f)) for name, f in _ELEMENTWISE.items()},
+    **{name: on_tensors(_unary(f)) for name, f in _UNARY.items()},
+    **{f"row_{n}": on_tensors(_reduce(f, 1)) for n, f in (("max", np.max), ("min", np.min), ("sum", np.sum))},
+    **{f"col_{n}": on_tensors(_reduce(f, 0)) for n, f in (("max", np.max), ("min", np.min), ("sum", np.sum))},
+    **{f"{way}_expand_{n}": on_tensors(_expand(f)) for way in ("row", "col")
        for n, f in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide))},
     **{d: d for d in ("FP32", "FP16", "INT32", "INDEX", "INT64")},
-    "load": load, "store": store, "slice": tile_slice, "assemble": assemble, "reshape": reshape, "full": full,
+    "load": load, "store": store, "slice": slice_any, "assemble": assemble_any, "reshape": reshape, "full": full,
     "create_tile": create_tile, "cast": cast, "transpose": transpose, "matmul": matmul, "matmul_acc": matmul_acc,
     "range": numbers, "unroll": numbers, "pipeline": numbers, "parallel": numbers,
     "min": lambda a, b: _pick(a, b, min), "max": lambda a, b: _pick(a, b, max),
     "const": lambda value, dtype: Number(value, dtype),
-    "Mem": SimpleNamespace(Mat=None, Vec=None), "FunctionType": SimpleNamespace(InCore=None),
-    "function": lambda **_: lambda f: f,
+    "Mem": SimpleNamespace(Mat=None, Vec=None), "FunctionType": SimpleNamespace(InCore=None, Orchestration=None),
+    "Level": SimpleNamespace(CORE_GROUP=None), "at": Region, "spmd": numbers,
+    "create_tensor": lambda shape, dtype: np.zeros(_ints(shape), NUMPY[dtype]).view(Tensor),
+    "function": lambda f=None, **_: f if f is not None else lambda g: g, "program": lambda cls: cls().main,
 }  # fmt: skip
 
 
 def _pick(a: Any, b: Any, function: Callable[[int, int], int]) -> Any:
-    return a._meet(b, function) if isinstance(a, Number) else b._meet(a, function, True)
+    left = a if isinstance(a, Number) else Number(a, b.dtype)
+    return left.meet(b, function)
 
 
 PL = SimpleNamespace(**_MEMBERS, tile=SimpleNamespace(full=full, assemble=assemble, slice=tile_slice))
@@ -243,6 +292,7 @@ PL = SimpleNamespace(**_MEMBERS, tile=SimpleNamespace(full=full, assemble=assemb
 
 def run(source: str, args: Sequence[Any], name: str = "k") -> Any:
     """Run kernel ``name`` of DSL text on arrays, which it fills in place; `Undefined` where it has no meaning."""
+    args = [a.view(Tensor) if isinstance(a, np.ndarray) else a for a in args]
     space: dict[str, Any] = {"pl": PL}
     exec(compile("from __future__ import annotations\n" + source, "<kernel>", "exec"), space)
     with np.errstate(all="ignore"):

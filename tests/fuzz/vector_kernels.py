@@ -10,8 +10,17 @@ ROWS, COLS = 40, 64
 """Every tensor's shape."""
 DTYPES = {"FP32": "x0 x1", "FP16": "x2", "INT32": "x3"}
 OUTS = {"FP32": "y0 y1", "FP16": "y2", "INT32": "y3"}
-RUNTIME = {"m": (16, "rows"), "w": (64, "columns")}
-"""Run-time extents: at most so many."""
+
+
+def _head() -> str:
+    params = [f"{x}: pl.Tensor[[{ROWS}, {COLS}], pl.{d}]" for d, names in DTYPES.items() for x in names.split()]
+    params += [f"{y}: pl.InOut[pl.Tensor[[{ROWS}, {COLS}], pl.{d}]]" for d, ys in OUTS.items() for y in ys.split()]
+    params += ["n: pl.Scalar[pl.INT32]", "p: pl.Scalar[pl.INT32]", "m: pl.Scalar[pl.INDEX]", "w: pl.Scalar[pl.INDEX]"]
+    return "@pl.function(type=pl.FunctionType.InCore)\ndef k(" + ", ".join(params) + "):\n"
+
+
+HEAD = _head()
+"""What every kernel begins with. ``m`` (at most 16) and ``w`` (at most 64) also serve as run-time extents."""
 
 
 class TileKind(NamedTuple):
@@ -51,17 +60,12 @@ class VectorKernel:
         self.jumps: list[bool] = []
 
     def text(self) -> str:
-        params = [f"{x}: pl.Tensor[[{ROWS}, {COLS}], pl.{d}]" for d, names in DTYPES.items() for x in names.split()]
-        params += [f"{y}: pl.InOut[pl.Tensor[[{ROWS}, {COLS}], pl.{d}]]" for d, ys in OUTS.items() for y in ys.split()]
-        params += ["n: pl.Scalar[pl.INT32]", "p: pl.Scalar[pl.INT32]"]
-        params += [f"{e}: pl.Scalar[pl.INDEX]" for e in RUNTIME]
         scope = Scope(scalars={"n": "INT32", "p": "INT32", "m": "INDEX", "w": "INDEX"}, fixed=set("npmw"))
         self.scratch: dict[TileKind, str] = {}
         self.block(scope, self.number(2, 9))
         for name in list(scope.tiles)[-4:]:
             self.store(scope, name)
-        head = "@pl.function(type=pl.FunctionType.InCore)\ndef k(" + ", ".join(params) + "):\n"
-        return head + "\n".join(self.lines) + "\n"
+        return HEAD + "\n".join(self.lines) + "\n"
 
     # Drawing
 
@@ -115,10 +119,11 @@ class VectorKernel:
         self.emit(f"{name} = pl.tile.assemble({name}, {part}, [{row}, {col}])")
 
     def alias(self, scope: Scope) -> None:
-        if scope.tiles:
-            old, name = self.choose(list(scope.tiles)), self.name("t")
-            self.emit(f"{name} = {old}")
-            scope.tiles[name] = scope.tiles[old]
+        if not scope.tiles:
+            return self.tile(scope)
+        old, name = self.choose(list(scope.tiles)), self.name("t")
+        self.emit(f"{name} = {old}")
+        scope.tiles[name] = scope.tiles[old]
 
     def swap(self, scope: Scope) -> None:
         pairs = [(a, b) for a, k in scope.tiles.items() for b, o in scope.tiles.items() if a < b and k == o]
@@ -197,8 +202,8 @@ class VectorKernel:
             self.depth += 1
             self.block(inner, self.number(1, 3))
             for name, kind in news:
-                value = self.value if isinstance(kind, TileKind) else self.integer
-                self.emit(f"{name} = {value(inner, kind, 1)}")
+                tile = isinstance(kind, TileKind)
+                self.emit(f"{name} = {self.value(inner, kind, 1) if tile else self.integer(inner, kind, 1)}")
             self.depth -= 1
         for name, kind in news:
             (scope.tiles if isinstance(kind, TileKind) else scope.scalars)[name] = kind
@@ -325,7 +330,8 @@ class VectorKernel:
     def expand_value(self, scope: Scope, kind: TileKind, depth: int) -> str:
         op, way = self.choose(["add", "sub", "mul"]), self.choose(["row", "col"])
         valid = (kind.valid[0], "1") if way == "row" else ("1", kind.valid[1])
-        vector = TileKind(kind.dtype, kind.rows, 1, valid) if way == "row" else TileKind(kind.dtype, 1, kind.cols, valid)
+        rows, cols = (kind.rows, 1) if way == "row" else (1, kind.cols)
+        vector = TileKind(kind.dtype, rows, cols, valid)
         if kind.dtype == "INT32":
             return self.binary_value(scope, kind, depth)
         return f"pl.{way}_expand_{op}({self.value(scope, kind, depth)}, {self.value(scope, vector, max(depth, 1))})"
@@ -350,7 +356,8 @@ class VectorKernel:
         if not sources:
             return self.load(scope, kind)
         rows, cols = self.choose(sources)
-        return f"pl.reshape({self.value(scope, whole(kind.dtype, rows, cols), max(depth, 1))}, [{kind.rows}, {kind.cols}])"
+        source = self.value(scope, whole(kind.dtype, rows, cols), max(depth, 1))
+        return f"pl.reshape({source}, [{kind.rows}, {kind.cols}])"
 
     def transpose_value(self, scope: Scope, kind: TileKind, depth: int) -> str:
         if (kind.rows, kind.cols) != (16, 16):

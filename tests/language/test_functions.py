@@ -42,7 +42,7 @@ def test_tile_kernel():
 
 def test_names_around_the_function_and_string_annotations():
     columns = 32
-    scale = 0.5
+    scale = 3
     dtype = pl.FP16
     shape = [ROWS, columns]
 
@@ -55,7 +55,7 @@ def test_names_around_the_function_and_string_annotations():
     assert x.type.dtype is pl.FP16
     assert y.type.shape[0] is M.var
     assert y.type.shape[1].value == 32
-    assert statements(f)[0].value[0].args[1].value == 0.5
+    assert statements(f)[0].value[0].args[1].value == 3
 
 
 def test_a_captured_variable_hides_a_global_one_and_a_local_one_hides_both():

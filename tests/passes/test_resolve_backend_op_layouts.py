@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from textwrap import dedent, indent
 
+import pytest
+
 import pypto.language as pl
 from pypto import ir, passes
 from pypto.backend import ASCEND910B
@@ -89,7 +91,7 @@ def test_without_a_target_nothing_changes() -> None:
     assert passes.resolve_backend_op_layouts()(before) is before
 
 
-def test_a_mask_of_a_column_goes_through_rows_too() -> None:
+def test_a_mask_of_a_column_is_refused_with_the_form_that_works() -> None:
     lines = SUM + "m = pl.tile.cmps(s, 0.0, cmp_type=4)\ny = pl.tile.sel(m, s, s, s)\n" + STORE
-    names = [n.op.name for n in walk(resolve(program(COLUMN, lines))) if isinstance(n, ir.Call)]
-    assert names.count("tile.reshape") == 7
+    with pytest.raises(ValueError, match=r"(?s)has no row form.*pl\.reshape\(column, \[1, N\]\)"):
+        resolve(program(COLUMN, lines))
