@@ -11,6 +11,7 @@ from ..errors import InternalError, user_error
 from ..ir.enums import MemorySpace
 from ..ir.expr import Call, ConstFloat, ConstInt, Expr, Var, tile_type_of
 from ..ir.naming import written_name
+from ..ir.scalar import scalar_const
 from ..ir.types import ScalarType, TileType, Type, static_dims
 from ..ops.kinds import ROUND_MODES
 from ..ops.registry import Bound, OpDecl, Pto
@@ -44,6 +45,8 @@ def operand(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Val
         return kernel.value(value)
     if element is None or element is value.dtype:
         return kernel.scalars.emit(value)
+    if isinstance(value, ConstInt) and element.is_int():
+        return kernel.scalars.emit(scalar_const(value.value, element, value.span))
     if isinstance(value, (ConstInt, ConstFloat)) and not (isinstance(value, ConstFloat) and not element.is_float()):
         return kernel.scalars.constant(value.value, element)
     return kernel.scalars.convert(kernel.scalars.emit(value), value.dtype, element)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtypes import DataType
+from ..errors import KernelValueError
 from . import expr as E
 from .expr import BinaryExpr, Cast, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr
 from .span import UNKNOWN_SPAN, Span
@@ -13,7 +14,7 @@ from .types import ScalarType
 
 
 def scalar_const(value: bool | int | float, like: DataType | None, span: Span = UNKNOWN_SPAN) -> Expr:
-    """A constant for a Python number, in ``like`` where it can hold the number."""
+    """A constant for a Python number, in ``like`` where it can hold such numbers. Raises ValueError out of range."""
     if isinstance(value, bool):
         return ConstBool(value, span)
     if isinstance(value, int):
@@ -21,6 +22,9 @@ def scalar_const(value: bool | int | float, like: DataType | None, span: Span = 
             return ConstFloat(float(value), like, span)
         if like is None or like is DataType.BOOL or like is DataType.INT64:
             like = DataType.INDEX
+        low, high = like.int_range()
+        if not low <= value <= high:
+            raise KernelValueError(f"{value} does not fit {like}: it holds {low} to {high}", span)
         return ConstInt(value, like, span)
     if isinstance(value, float):
         return ConstFloat(value, like if like is not None and like.is_float() else DataType.FP32, span)

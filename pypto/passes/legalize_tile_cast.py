@@ -85,6 +85,8 @@ def cast_chain(target: Target, source: DataType, wanted: DataType) -> tuple[Data
     """The types a cast goes through, ``wanted`` last; None when the target has no chain that keeps every value."""
     if source is wanted or target.can_cast(source, wanted):
         return (wanted,)
+    if not all(d in _FLOATS or d.is_int() for d in (source, wanted)):
+        return None
     chains: list[tuple[DataType, ...]] = [()]
     while chains:
         longer = [

@@ -352,7 +352,7 @@ class CallsMixin(ParserBase):
             if dtype.is_float():
                 return ConstFloat(float(value.value), dtype, value.span)
             if dtype.is_int():
-                return ConstInt(value.value, dtype, value.span)
+                return S.scalar_const(value.value, dtype, value.span)
         if isinstance(value, ConstFloat) and value.dtype is DataType.FP32 and dtype.is_float():
             return ConstFloat(value.value, dtype, value.span)
         return value
