@@ -144,3 +144,11 @@ def test_a_tile_name_used_in_two_regions_is_no_result_of_them():
     head = f"@pl.function\ndef k(x: {TENSOR}, n: pl.Scalar[pl.INDEX], y: pl.InOut[{TENSOR}]) -> {TENSOR}:"
     outcome = check_program(head + body)
     assert outcome.kind == "ok", outcome.detail
+
+
+@pytest.mark.parametrize("message", [m for m in REFUSED if "cannot take slice 't1'" in m])
+@pytest.mark.parametrize("target", ["Ascend910B", "Ascend950"])
+def test_the_form_a_refused_slice_is_given_works(message: str, target: str):
+    body = REFUSED[message].replace("[16, 32])\n", "[16, 32])\nt1 = pl.move(t1, target_memory=pl.Mem.Vec)\n", 1)
+    outcome = check_vector_kernel(HEAD + textwrap.indent(body, "    ") + "\n", target)
+    assert outcome.kind == "ok", outcome.detail
