@@ -77,13 +77,17 @@ def _syncall(b: Bound) -> Type:
         size = value(t.shape[0]) if len(t.shape) == 1 else None
         if t.dtype is not D.INT32 or (size is not None and size < 16):
             raise b.fail(f"requires gm_workspace of at least 16 INT32 elements, got {shaped(t)}")
+    cores = b["used_cores"]
+    count = value(cores) if cores is not None else None
+    if count is not None and not 0 <= count < 1 << 31:
+        raise b.fail(f"requires used_cores in the non-negative INT32 range, got {count}")
     return no_result(b)
 
 
 declare(
     "system.syncall",
     "in gm_workspace: tensor?, in used_cores: scalar? like INT32, attr core_type: str! = 'mix', "
-    "attr mode: str+ = 'hard'",
+    "attr mode: str = 'hard'",
     _syncall,
     "Wait for all cores of ``core_type``: by hardware at full occupancy (hard), or through zeroed ``gm_workspace`` "
     "(soft).",
