@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from ..ir import expr as E
 from ..ir.expr import Expr, Var
@@ -36,6 +36,8 @@ _IMPLIED: Final[dict[type, frozenset[CompareResult]]] = {
 }
 
 Edge = tuple[Hashable, Hashable, int]
+Signature = tuple[frozenset[tuple[Hashable, int]], int]
+"""Terms with their factors, and the constant, of a linear sum."""
 
 
 def implies(known: CompareResult, cls: type) -> bool:
@@ -49,7 +51,9 @@ class TransitiveComparisonAnalyzer:
     def __init__(self, bounds: ConstIntBoundAnalyzer | None = None) -> None:
         self._exact = (bounds or ConstIntBoundAnalyzer()).exact
         self._edges: dict[Hashable, dict[Hashable, int]] = {}
-        self._unequal: set[tuple[frozenset[tuple[Hashable, int]], int]] = set()
+        self._unequal: dict[Signature, bool] = {}
+        self._undo: list[tuple[dict[Any, Any], Hashable, Any]] = []
+        """Every change of the maps above: the map, the key and what was there before."""
 
     def bind(self, var: Var, value: Expr | int, max_value: int | None = None) -> None:
         """``var`` equals an expression, or is in ``value <= var < max_value``."""
@@ -62,30 +66,38 @@ class TransitiveComparisonAnalyzer:
     def unbind(self, var: Var) -> None:
         """Forget everything about ``var``."""
         key = key_of(var)
-        self._edges.pop(key, None)
+        self._set(self._edges, key, None)
         for targets in self._edges.values():
-            targets.pop(key, None)
-        self._unequal = {u for u in self._unequal if all(k != key for k, _ in u[0])}
+            self._set(targets, key, None)
+        for known in [u for u in self._unequal if any(k == key for k, _ in u[0])]:
+            self._set(self._unequal, known, None)
 
     def enter_constraint(self, condition: Expr) -> Recover:
         """Take ``condition`` as true until the returned function is called."""
-        edges = {u: dict(targets) for u, targets in self._edges.items()}
-        unequal = set(self._unequal)
+        before = len(self._undo)
         for cls, left, right in facts(condition):
             self._learn(cls, left, right)
 
         def recover() -> None:
-            self._edges, self._unequal = edges, unequal
+            while len(self._undo) > before:
+                _put(*self._undo.pop())
 
         return recover
+
+    def _set(self, mapping: dict[Any, Any], key: Hashable, value: Any) -> None:
+        """Put ``value`` at ``key``, or remove the key when it is None, such that `enter_constraint` can take it back."""
+        known = mapping.get(key)
+        if known != value:
+            self._undo.append((mapping, key, known))
+            _put(mapping, key, value)
 
     def _learn(self, cls: type, left: Expr, right: Expr) -> None:
         s = self._difference(left, right)
         if s is None:
             return
         if cls is E.Ne:
-            self._unequal.add(_signature(s))
-            self._unequal.add(_signature(Sum().add(s, -1)))
+            self._set(self._unequal, _signature(s), True)
+            self._set(self._unequal, _signature(Sum().add(s, -1)), True)
             return
         ends = _ends(s)
         if ends is None:
@@ -98,8 +110,11 @@ class TransitiveComparisonAnalyzer:
 
     def _connect(self, edge: Edge) -> None:
         u, v, weight = edge
-        targets = self._edges.setdefault(u, {})
-        targets[v] = min(weight, targets.get(v, weight))
+        targets = self._edges.get(u)
+        if targets is None:
+            targets = {}
+            self._set(self._edges, u, targets)
+        self._set(targets, v, min(weight, targets.get(v, weight)))
 
     def _difference(self, left: Expr, right: Expr) -> Sum | None:
         if not (is_integer(left) and is_integer(right) and self._exact(left) and self._exact(right)):
@@ -176,5 +191,12 @@ def _ends(s: Sum) -> tuple[Hashable, Hashable] | None:
     return (added[0] if added else _ZERO), (taken[0] if taken else _ZERO)
 
 
-def _signature(s: Sum) -> tuple[frozenset[tuple[Hashable, int]], int]:
+def _put(mapping: dict[Any, Any], key: Hashable, value: Any) -> None:
+    if value is None:
+        mapping.pop(key, None)
+    else:
+        mapping[key] = value
+
+
+def _signature(s: Sum) -> Signature:
     return frozenset((k, c) for k, (_, c) in s.terms.items()), s.const
