@@ -85,7 +85,7 @@ class TransitiveComparisonAnalyzer:
         return recover
 
     def _set(self, mapping: dict[Any, Any], key: Hashable, value: Any) -> None:
-        """Put ``value`` at ``key``, or remove the key when it is None, such that `enter_constraint` can take it back."""
+        """Put ``value`` at ``key``, or remove the key when it is None; `enter_constraint` can take it back."""
         known = mapping.get(key)
         if known != value:
             self._undo.append((mapping, key, known))
