@@ -12,7 +12,7 @@ from ..ir.expr import Call, ConstBool, ConstInt, Expr, MakeTuple, Var, index_con
 from ..ir.naming import written_name
 from ..ir.types import ArrayType, TensorType, TileType, Type
 from ..ops.regions import read_region
-from ..ops.registry import Bound, OpDecl, rebind
+from ..ops.registry import Bound, Pto, rebind
 from .context import Op, Value
 from .forms_cross import CROSS_FORMS
 from .forms_gather import GATHER_FORMS
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from .kernel import KernelBuilder
 
 
-def emit_form(kernel: KernelBuilder, decl: OpDecl, call: Call, result: Var | None) -> Value | None:
-    """Write ``call``; its value, when it has one, becomes ``result``'s."""
-    assert decl.pto is not None
-    form = _FORMS.get(decl.pto.form)
+def emit_form(kernel: KernelBuilder, pto: Pto, call: Call, result: Var | None) -> Value | None:
+    """Write ``call`` as ``pto``; its value, when it has one, becomes ``result``'s."""
+    form = _FORMS.get(pto.form)
     if form is None:
-        raise user_error(ValueError, f"{decl.name} parses, but cannot be written as PTO", call.span)
-    return form(kernel, decl, rebind(call), call, result)
+        raise user_error(ValueError, f"{call.op.name} parses, but cannot be written as PTO", call.span)
+    return form(kernel, pto, rebind(call), call, result)
 
 
 def has_form(form: str) -> bool:
@@ -40,15 +39,14 @@ def has_form(form: str) -> bool:
     return form in _FORMS
 
 
-def load(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def load(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A window of a tensor into a tile."""
-    assert decl.pto is not None
     if result is None:
         return None
     tensor = bound["tensor"]
     source = window(kernel, tensor, bound.dims("offsets"), _extents_read(bound), tensor.name_hint)
     out = kernel.handle(result)
-    instruction(kernel, decl.pto.mnemonic, [source], out)
+    instruction(kernel, pto.mnemonic, [source], out)
     return out
 
 
@@ -63,7 +61,7 @@ def _extents_read(bound: Bound) -> Sequence[Expr]:
     )
 
 
-def store(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A tile's valid region into a window of a tensor; the value is the tensor."""
     tile, tensor, offsets = bound["tile"], bound["output_tensor"], bound.dims("offsets")
     sizes: Sequence[Expr] = bound.dims("shapes")
@@ -79,7 +77,7 @@ def store(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result:
     return kernel.handle(tensor)
 
 
-def move(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def move(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A copy. No instruction copies a tile onto itself."""
     source, wanted = (_place(t) for t in (bound["src"].type, call.type if result is None else result.type))
     if kernel.options.addresses and source is not None and source == wanted:
@@ -90,7 +88,7 @@ def move(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: 
             call.span,
             "drop the move, or let the compiler place one of the tiles",
         )
-    return dps(kernel, decl, bound, call, result)
+    return dps(kernel, pto, bound, call, result)
 
 
 def _place(type: Type) -> tuple[MemorySpace, int] | None:
@@ -101,12 +99,12 @@ def _place(type: Type) -> tuple[MemorySpace, int] | None:
     return (type.memory_space, int(address.value)) if isinstance(address, ConstInt) else None
 
 
-def create(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def create(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A buffer without contents."""
     return kernel.handle(result) if result is not None else None
 
 
-def slice_tile(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def slice_tile(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A window of a tile, sharing its bytes."""
     if result is None:
         return None
@@ -121,19 +119,19 @@ def slice_tile(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, re
     return made
 
 
-def reshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def reshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """The same bytes under another shape."""
     if result is None:
         return None
-    refuse_gaps(kernel, decl, bound[decl.args[0].name])
-    source = kernel.value(bound[decl.args[0].name])
+    refuse_gaps(kernel, bound.decl, bound.arg(0))
+    source = kernel.value(bound.arg(0))
     assert isinstance(result.type, TileType)
     made = kernel.fresh(result.name_hint, tile_text(result.type, kernel.target))
     kernel.add(Op("treshape", result=made, source=source))
     return made
 
 
-def set_validshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def set_validshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """The same bytes with another valid region, by a handle of its own: the tile's stays as it is."""
     source = bound["tile"]
     if isinstance(source, Var) and source in kernel.slices:
@@ -152,19 +150,19 @@ def set_validshape(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call
     return made
 
 
-def col_sum(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def col_sum(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Column sums; with scratch, as a binary tree."""
-    out = destination(kernel, decl, bound, result)
+    out = destination(kernel, bound, result)
     ins = [kernel.value(bound[n]) for n in ("tile", "tmp_tile") if bound[n] is not None]
     instruction(kernel, "pto.tcolsum", ins, out, [("isBinary", "true")] if len(ins) == 2 else [])
     return out
 
 
-def matmul_acc(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def matmul_acc(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Accumulate, or overwrite where the condition holds."""
     cond = bound["init_cond"]
     if cond is None:
-        return dps(kernel, decl, bound, call, result)
+        return dps(kernel, pto, bound, call, result)
     acc, left, right = (kernel.value(bound[n]) for n in ("acc", "lhs", "rhs"))
 
     def overwrite() -> None:
@@ -181,7 +179,7 @@ def matmul_acc(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, re
     return acc
 
 
-def extract(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def extract(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A window of a tile copied into a buffer of its own."""
     if result is None:
         return None
@@ -192,9 +190,9 @@ def extract(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resul
     return out
 
 
-def assemble(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def assemble(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """The valid part of a tile written over a window of another, in place."""
-    out = destination(kernel, decl, bound, result)
+    out = destination(kernel, bound, result)
     target, source = kernel.value(bound["target"]), bound["source"]
     if target != out:
         instruction(kernel, "pto.tmov", [target], out)
@@ -221,9 +219,9 @@ def tile_offset(tile: Expr, indices: Sequence[Expr]) -> Expr:
     return flat_offset(indices, strides)
 
 
-def read(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def read(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """One element of a tile or tensor."""
-    source, indices = bound[decl.args[0].name], _indices(bound, decl)
+    source, indices = bound.arg(0), _indices(bound)
     if isinstance(source.type, TensorType):
         return read_element(kernel, source, indices)
     offset = kernel.scalars.index(tile_offset(source, indices))
@@ -232,9 +230,9 @@ def read(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: 
     return made
 
 
-def write(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def write(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Set one element of a tile or tensor; the value is the tile or tensor."""
-    target, indices, value = bound[decl.args[0].name], _indices(bound, decl), bound[decl.args[2].name]
+    target, indices, value = bound.arg(0), _indices(bound), bound.arg(2)
     if isinstance(target.type, TensorType):
         write_element(kernel, target, indices, value)
         if result is not None:
@@ -246,19 +244,19 @@ def write(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result:
     return kernel.value(target)
 
 
-def _indices(bound: Bound, decl: OpDecl) -> Sequence[Expr]:
-    value = bound[decl.args[1].name]
+def _indices(bound: Bound) -> Sequence[Expr]:
+    value = bound.arg(1)
     return value.elements if isinstance(value, MakeTuple) else (value,)
 
 
-def tensor_dim(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def tensor_dim(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A dimension of a tensor, from its type."""
     shape = bound.type("tensor").shape
     axis = bound["axis"].value % len(shape)
     return kernel.scalars.convert(kernel.scalars.index(shape[axis]), DataType.INDEX, call.dtype)
 
 
-def array_create(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def array_create(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A stack array."""
     type = call.type
     assert isinstance(type, ArrayType) and isinstance(type.extent, ConstInt)
@@ -267,23 +265,23 @@ def array_create(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, 
     return made
 
 
-def array_get(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def array_get(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """One element of a stack array."""
-    array, index = bound[decl.args[0].name], kernel.scalars.index(bound[decl.args[1].name])
+    array, index = bound.arg(0), kernel.scalars.index(bound.arg(1))
     made = kernel.fresh("elem", scalar_text(array.type.dtype))
     kernel.add(Op("array_get", source=kernel.value(array), offset=index, result=made))
     return made
 
 
-def array_set(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def array_set(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Set one element of a stack array in place; the value is the array."""
-    array, index = bound[decl.args[0].name], kernel.scalars.index(bound[decl.args[1].name])
-    value = operand(kernel, bound[decl.args[2].name], array.type.dtype)
+    array, index = bound.arg(0), kernel.scalars.index(bound.arg(1))
+    value = operand(kernel, bound.arg(2), array.type.dtype)
     kernel.add(Op("array_set", source=kernel.value(array), offset=index, value=value))
     return kernel.value(array)
 
 
-def tensor_view(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def tensor_view(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """The same memory with another shape or layout."""
     if result is None or not isinstance(call.type, TensorType):
         return None
@@ -294,7 +292,7 @@ def tensor_view(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, r
     return op.result
 
 
-_FORMS: dict[str, Callable[[KernelBuilder, OpDecl, Bound, Call, Var | None], Any]] = {
+_FORMS: dict[str, Callable[[KernelBuilder, Pto, Bound, Call, Var | None], Any]] = {
     "dps": dps, "load": load, "store": store, "create": create, "slice": slice_tile, "reshape": reshape,
     "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "tile_read": read,
     "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": move, "cast": dps,

@@ -9,7 +9,7 @@ from ..errors import InternalError
 from ..ir.enums import FunctionType
 from ..ir.expr import Call, Var
 from ..ir.types import TileType
-from ..ops.registry import Bound, OpDecl
+from ..ops.registry import Bound, Pto
 from ..ops.rules import same
 from .context import Op, Value
 from .forms_gather import Form, whole
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BUFFERS = ("c2v_consumer_buf", "v2c_consumer_buf")
 
 
-def reserve_buffer(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value:
+def reserve_buffer(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value:
     """A ring buffer in the consumer's own memory. Without addresses PTOAS places it."""
     made = kernel.fresh(result.name_hint if result is not None else bound["name"], "i32")
     location = "mat" if kernel.function.func_type is FunctionType.AIC else "vec"
@@ -41,7 +41,7 @@ def reserve_buffer(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call
     return made
 
 
-def import_peer_buffer(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value:
+def import_peer_buffer(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value:
     """The address of a buffer another function reserves."""
     made = kernel.fresh(result.name_hint if result is not None else bound["name"], "i32")
     attrs = [("name", f'"{bound["name"]}"'), ("peer_func", f"@{bound['peer_func']}")]
@@ -53,64 +53,60 @@ def _pipe_id(call: Call, bound: Bound) -> list[tuple[str, int]]:
     return [("id", bound["id"])] if "id" in call.kwargs else []
 
 
-def initialize_pipe(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def initialize_pipe(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """One side of a pipe."""
-    assert decl.pto is not None
     attrs = _pipe_id(call, bound)
     for name in ("dir_mask", "slot_size", "slot_num", "local_slot_num"):
         if bound[name] is not None:
             attrs.append((name, bound[name]))
     buffers = [(name, operand(kernel, bound[name], DataType.INT32)) for name in _BUFFERS]
-    kernel.add(Op("initialize_pipe", mnemonic=decl.pto.mnemonic, attrs=attrs, buffers=buffers))
+    kernel.add(Op("initialize_pipe", mnemonic=pto.mnemonic, attrs=attrs, buffers=buffers))
 
 
-def tpush(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def tpush(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """A tile to the other core."""
-    assert decl.pto is not None
     attrs = [*_pipe_id(call, bound), ("split", bound["split"])]
     tile = kernel.value(bound["tile"])
-    kernel.add(Op("apply", result=None, mnemonic=decl.pto.mnemonic, operands=[tile], attrs=attrs))
+    kernel.add(Op("apply", result=None, mnemonic=pto.mnemonic, operands=[tile], attrs=attrs))
 
 
-def tpop(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def tpop(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A tile from the other core, in the slot it came in. Extents below its shape are operands."""
     if result is None:
         return None
-    assert decl.pto is not None and isinstance(result.type, TileType)
+    assert isinstance(result.type, TileType)
     type = result.type
     partial = not all(same(v, d) for v, d in zip(type.valid_shape, type.shape))
     extents: list[Value] = [kernel.scalars.index(d) for d in type.valid_shape] if partial else []
     made = kernel.fresh(result.name_hint, tile_text(type, kernel.target, open_valid=partial))
     attrs = [*_pipe_id(call, bound), ("split", bound["split"])]
-    kernel.add(Op("tpop", result=made, mnemonic=decl.pto.mnemonic, extents=extents, attrs=attrs))
+    kernel.add(Op("tpop", result=made, mnemonic=pto.mnemonic, extents=extents, attrs=attrs))
     kernel.splits[result] = bound["split"]
     return made
 
 
-def tfree(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def tfree(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Give the slot of a popped tile back; its split is the pop's."""
-    assert decl.pto is not None
     split: int | None = bound["split"]
     if split is None:
         split = kernel.splits.get(bound["tile"])
     if split is None:
-        raise kernel.unsupported(call, f"{decl.name} of a tile that no pop of this function gave")
-    kernel.add(Op("plain", mnemonic=decl.pto.mnemonic, attrs=[*_pipe_id(call, bound), ("split", split)]))
+        raise kernel.unsupported(call, f"{bound.decl.name} of a tile that no pop of this function gave")
+    kernel.add(Op("plain", mnemonic=pto.mnemonic, attrs=[*_pipe_id(call, bound), ("split", split)]))
 
 
 _CONTEXT, _SESSION, _EVENT = "!pto.prefetch_async_context", "!pto.async_session", "!pto.async_event"
 
 
-def prefetch(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value:
+def prefetch(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value:
     """One step of an asynchronous prefetch. The context is made from a workspace the kernel is launched with."""
-    assert decl.pto is not None
-    hint = result.name_hint if result is not None else decl.name.partition(".")[2]
-    operands, kind = _prefetch_parts(kernel, decl.name, bound)
+    hint = result.name_hint if result is not None else bound.decl.name.partition(".")[2]
+    operands, kind = _prefetch_parts(kernel, bound.decl.name, bound)
     made = kernel.fresh(hint, kind)
-    if decl.name == "prefetch.session":
-        kernel.add(Op("projection", result=made, mnemonic=decl.pto.mnemonic, source=operands[0]))
+    if bound.decl.name == "prefetch.session":
+        kernel.add(Op("projection", result=made, mnemonic=pto.mnemonic, source=operands[0]))
     else:
-        kernel.add(Op("apply", result=made, mnemonic=decl.pto.mnemonic, operands=operands, attrs=[]))
+        kernel.add(Op("apply", result=made, mnemonic=pto.mnemonic, operands=operands, attrs=[]))
     return made
 
 

@@ -11,7 +11,7 @@ from ..ir.enums import TensorLayout, TileLayout
 from ..ir.expr import Call, ConstInt, Expr, Var, index_const
 from ..ir.naming import written_name
 from ..ir.types import TensorType, TensorView, TileType
-from ..ops.registry import Bound, OpDecl, rebind
+from ..ops.registry import Bound, Pto, rebind
 from ..ops.rules import dims_text
 from ..ops.tile_gather import MaskPattern
 from .context import Op, Value
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .kernel import KernelBuilder
 
 
-def gather(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def gather(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Elements by position, which counts through the buffer: in a view whose rows lie apart it would count others."""
     source = bound["src"]
     if isinstance(source, Var) and source in kernel.slices and not _is_dense(kernel, source):
@@ -34,7 +34,7 @@ def gather(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result
             call.span,
             f"copy it first: pl.tile.assemble(pl.tile.create(shape, dtype), {name}, [0, 0])",
         )
-    return dps(kernel, decl, bound, call, result)
+    return dps(kernel, pto, bound, call, result)
 
 
 def _is_dense(kernel: KernelBuilder, tile: Var) -> bool:
@@ -48,13 +48,12 @@ def _is_dense(kernel: KernelBuilder, tile: Var) -> bool:
     return True
 
 
-def masked(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def masked(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Columns by a repeating pattern."""
-    assert decl.pto is not None
-    out = destination(kernel, decl, bound, result)
-    source, pattern = kernel.value(bound[decl.pto.operands[0]]), MaskPattern(bound["mask_pattern"]).name
+    out = destination(kernel, bound, result)
+    source, pattern = kernel.value(bound[pto.operands[0]]), MaskPattern(bound["mask_pattern"]).name
     attrs = [("maskPattern", f"#pto.mask_pattern<{pattern}>"), ("axis", '"row"')]
-    kernel.add(Op("dps_masked", mnemonic=decl.pto.mnemonic, ins=[source], outs=[out], attrs=attrs))
+    kernel.add(Op("dps_masked", mnemonic=pto.mnemonic, ins=[source], outs=[out], attrs=attrs))
     return out
 
 
@@ -72,14 +71,14 @@ def memory_operand(kernel: KernelBuilder, value: Expr) -> Value:
     return kernel.value(value)
 
 
-def mgather(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def mgather(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Rows or elements of global memory at given positions, into a tile."""
     if result is None:
         return None
     _check_memory(kernel, bound)
     ins = [memory_operand(kernel, bound[n]) for n in ("mem", "idx", "scratch") if bound[n] is not None]
     out = kernel.handle(result)
-    attrs = [(key, text) for key, text in attributes(decl, bound) if "undefined" not in text]
+    attrs = [(key, text) for key, text in attributes(pto, bound) if "undefined" not in text]
     instruction(kernel, "pto.mgather", ins, out, attrs)
     return out
 
@@ -98,7 +97,7 @@ def _check_memory(kernel: KernelBuilder, bound: Bound) -> None:
             raise user_error(ValueError, f"tile.mgather: scratch must not overlap {name}", bound.span)
 
 
-def mscatter(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def mscatter(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Elements of a tile to given positions of a tensor; the value is the tensor."""
     tensor = bound["output_tensor"]
     ins = [kernel.value(bound[n]) for n in ("src", "idx")]
@@ -108,7 +107,7 @@ def mscatter(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resu
     return kernel.handle(tensor)
 
 
-def merge(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def merge(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Sorted runs of one tile merged by four, ``block_len`` elements each."""
     if result is None:
         return None
@@ -118,14 +117,14 @@ def merge(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result:
     return out
 
 
-def merge_lists(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def merge_lists(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Two to four sorted tiles merged. How much of each was used is written to a vector nobody reads."""
     if result is None:
         return None
     if bound["tmp"] is None and isinstance(call.type, TileType):
         raise user_error(
             ValueError,
-            f"{decl.name} needs scratch tmp, a row as long as its result",
+            f"{bound.decl.name} needs scratch tmp, a row as long as its result",
             call.span,
             hint=f"tmp = pl.create_tile({dims_text(call.type.shape)}, dtype=pl.{call.dtype.name})",
         )
@@ -139,13 +138,13 @@ def merge_lists(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, r
     return out
 
 
-def mrgsort(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    return (merge if "block_len" in decl.by_name else merge_lists)(kernel, decl, bound, call, result)
+def mrgsort(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    return (merge if "block_len" in bound.decl.by_name else merge_lists)(kernel, pto, bound, call, result)
 
 
-def gather_row(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def gather_row(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A window of a tensor loaded into a window of the accumulator tile."""
-    out = destination(kernel, decl, bound, result)
+    out = destination(kernel, bound, result)
     source, transposed, offsets = bound["src"], bound["transpose"], bound.dims("src_offset")
     extents = bound.dims("valid_shape") or bound.dims("shapes")
     sizes, valid = [_extent(d) for d in bound.dims("shapes")[-2:]], extents[-2:]
@@ -240,7 +239,7 @@ def _transposed_view(kernel: KernelBuilder, tensor: Var) -> Value:
 _LINE = 32
 """Bytes of a line of a box."""
 
-Form = Callable[["KernelBuilder", OpDecl, Bound, Call, "Var | None"], Any]
+Form = Callable[["KernelBuilder", Pto, Bound, Call, "Var | None"], Any]
 GATHER_FORMS: dict[str, Form] = {
     "gather": gather,
     "scatter": dps,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..ir.expr import Call, Var
-from ..ops.registry import Bound, OpDecl
+from ..ops.registry import Bound, Pto
 from .context import Op, Value
 from .forms_gather import Form
 from .instructions import attributes, destination
@@ -20,35 +20,32 @@ def _write(
     kernel.add(Op("dps", mnemonic=mnemonic, ins=ins, outs=outs, attrs=attrs, inline_attrs=False))
 
 
-def part_arg(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def part_arg(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Values and their indices; the indices go into the argument ``index``."""
-    assert decl.pto is not None
     if result is None:
         return None
-    out = destination(kernel, decl, bound, result)
-    ins = [kernel.value(bound[n]) for n in decl.pto.operands]
-    _write(kernel, decl.pto.mnemonic, ins, [out, kernel.value(bound["index"])], [])
+    out = destination(kernel, bound, result)
+    ins = [kernel.value(bound[n]) for n in pto.operands]
+    _write(kernel, pto.mnemonic, ins, [out, kernel.value(bound["index"])], [])
     return out
 
 
-def quant(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def quant(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """Scratch stands beside the result; an offset makes it asymmetric."""
-    assert decl.pto is not None
     if result is None:
         return None
-    out = destination(kernel, decl, bound, result)
-    ins = [kernel.value(bound[n]) for n in decl.pto.operands if bound[n] is not None]
+    out = destination(kernel, bound, result)
+    ins = [kernel.value(bound[n]) for n in pto.operands if bound[n] is not None]
     outs = [out] if bound["tmp"] is None else [out, kernel.value(bound["tmp"])]
     kind = "INT8_SYM" if bound["offset"] is None else "INT8_ASYM"
-    _write(kernel, decl.pto.mnemonic, ins, outs, [("quant_type", f"#pto<quant_type {kind}>")])
+    _write(kernel, pto.mnemonic, ins, outs, [("quant_type", f"#pto<quant_type {kind}>")])
     return out
 
 
-def show(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def show(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """An instruction that only reads."""
-    assert decl.pto is not None
-    ins = [kernel.value(bound[n]) for n in decl.pto.operands]
-    _write(kernel, decl.pto.mnemonic, ins, [], attributes(decl, bound))
+    ins = [kernel.value(bound[n]) for n in pto.operands]
+    _write(kernel, pto.mnemonic, ins, [], attributes(pto, bound))
     return None
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import DataType
 from ..ir.expr import Call, ConstInt, Var
-from ..ops.registry import Bound, OpDecl
+from ..ops.registry import Bound, Pto
 from .context import Op, Value
 from .forms_gather import Form, whole
 from .instructions import operand
@@ -18,18 +18,17 @@ if TYPE_CHECKING:
 _BARRIERS = {"bar_all": "ALL", "bar_v": "V", "bar_m": "M"}
 
 
-def barrier(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def barrier(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Wait for pipes of this core."""
-    assert decl.pto is not None
-    kernel.add(Op("barrier", pipe=_BARRIERS[decl.pto.form]))
+    kernel.add(Op("barrier", pipe=_BARRIERS[pto.form]))
 
 
-def fence(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def fence(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Order accesses to global memory."""
     kernel.add(Op("fence"))
 
 
-def cacheinvalid(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def cacheinvalid(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Drop the cache line a region starts in, or all lines of global memory."""
     tensor = bound["tensor"]
     region = None
@@ -38,7 +37,7 @@ def cacheinvalid(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, 
     kernel.add(Op("cacheinvalid", source=region))
 
 
-def syncall(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def syncall(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Wait for all cores. Without a count the launch says how many there are."""
     operands: list[Value] = []
     if bound["gm_workspace"] is not None:
@@ -49,23 +48,21 @@ def syncall(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, resul
     kernel.add(Op("syncall", operands=operands, mode=bound["mode"], core_type=bound["core_type"]))
 
 
-def flag(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def flag(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Set or await a flag between two pipes of this core."""
-    assert decl.pto is not None
     pipes = bound["set_pipe"].name, bound["wait_pipe"].name
-    kernel.add(Op("flag", mnemonic=decl.pto.mnemonic, pipes=pipes, event=bound["event_id"]))
+    kernel.add(Op("flag", mnemonic=pto.mnemonic, pipes=pipes, event=bound["event_id"]))
 
 
-def event(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def event(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Set or await an event between cores."""
-    assert decl.pto is not None
     given, mode = bound["dynamic_event"], bound.values.get("ffts_mode")
     text = str(bound["event_id"]) if given is None else kernel.scalars.index(given).name
     attrs = [("ffts_mode", f"{mode} : i32")] if mode is not None else []
-    kernel.add(Op("cross_event", mnemonic=decl.pto.mnemonic, pipe=bound["pipe"].name, event=text, attrs=attrs))
+    kernel.add(Op("cross_event", mnemonic=pto.mnemonic, pipe=bound["pipe"].name, event=text, attrs=attrs))
 
 
-def set_ffts(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> None:
+def set_ffts(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Name the workspace of cross-core events."""
     kernel.add(Op("set_ffts", source=kernel.pointers[bound["workspace"]][0]))
 

@@ -27,15 +27,16 @@ _INLINE_ATTRS = frozenset(
 """Instructions whose attributes stand inside ``ins(..)``; elsewhere they follow ``outs(..)``."""
 
 
-def destination(kernel: KernelBuilder, decl: OpDecl, bound: Bound, result: Var | None) -> Value:
+def destination(kernel: KernelBuilder, bound: Bound, result: Var | None) -> Value:
     """The buffer an operator writes: its result's, or the argument's it overwrites."""
+    decl = bound.decl
     if decl.reuses is not None:
         refuse_gaps(kernel, decl, bound[decl.reuses])
     if result is not None and isinstance(result.type, TileType):
         return kernel.handle(result)
     written = decl.reuses or decl.inherits
     if written is None:
-        raise kernel.unsupported(bound[decl.args[0].name], f"{decl.name} without a result")
+        raise kernel.unsupported(bound.arg(0), f"{decl.name} without a result")
     return kernel.value(bound[written])
 
 
@@ -117,28 +118,26 @@ _ATTRIBUTES: dict[str, Callable[[Any, Pto], str]] = {
 """How the value of an instruction attribute is written."""
 
 
-def attributes(decl: OpDecl, bound: Bound) -> list[tuple[str, str]]:
+def attributes(pto: Pto, bound: Bound) -> list[tuple[str, str]]:
     """The instruction's attributes that the call states, as text."""
-    assert decl.pto is not None
     made = []
-    for key, name in decl.pto.attrs.items():
+    for key, name in pto.attrs.items():
         value = bound.values.get(name)
         if value is None or value is False:
             continue
         if key not in _ATTRIBUTES:
-            raise InternalError(f"{decl.name}: codegen does not know how to write {key}", bound.span)
-        made.append((key, _ATTRIBUTES[key](value, decl.pto)))
+            raise InternalError(f"{bound.decl.name}: codegen does not know how to write {key}", bound.span)
+        made.append((key, _ATTRIBUTES[key](value, pto)))
     return made
 
 
-def dps(kernel: KernelBuilder, decl: OpDecl, bound: Bound, call: Call, result: Var | None) -> Value | None:
+def dps(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """``pto.x ins(operands) outs(result) {attrs}``."""
-    assert decl.pto is not None
-    read = own_buffer if reads_no_view(decl.name) else operand
-    names = [n for n in decl.pto.operands if bound[n] is not None]
-    ins = [read(kernel, bound[n], scalar_dtype(decl, n, bound, call.type)) for n in names]
-    out = destination(kernel, decl, bound, result) if decl.pto.out == "result" else kernel.value(bound[decl.pto.out])
-    instruction(kernel, decl.pto.mnemonic, ins, out, attributes(decl, bound))
+    read = own_buffer if reads_no_view(bound.decl.name) else operand
+    names = [n for n in pto.operands if bound[n] is not None]
+    ins = [read(kernel, bound[n], scalar_dtype(bound.decl, n, bound, call.type)) for n in names]
+    out = destination(kernel, bound, result) if pto.out == "result" else kernel.value(bound[pto.out])
+    instruction(kernel, pto.mnemonic, ins, out, attributes(pto, bound))
     return out if result is not None else None
 
 

@@ -245,7 +245,7 @@ class KernelBuilder:
                 ValueError, f"{call.op.name} is accepted by the language, but has no PTO form yet", call.span
             )
         self._call = call
-        made = emit_form(self, decl, call, result)
+        made = emit_form(self, decl.pto, call, result)
         self._call = None
         return made
 

@@ -9,36 +9,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
+from importlib import import_module
 from typing import Any, Final
 
 from ..dtypes import DataType
 from ..ir.enums import DISTRIBUTED, MemorySpace
-from ..ir.expr import KNOWN_OPS, Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, Op, index_const
+from ..ir.expr import KNOWN_OPS, Call, Expr, MakeTuple, Op
 from ..ir.node import EMPTY, NodeList
-from ..ir.scalar import scalar_const
 from ..ir.span import UNKNOWN_SPAN, Span
-from ..ir.types import (
-    ArrayType,
-    CommCtxType,
-    DistributedTensorType,
-    PtrType,
-    ScalarType,
-    ShapedType,
-    TensorType,
-    TileType,
-    Type,
-    UnknownType,
-)
-from .signature import (
-    ATTR_KINDS,
-    MISSING,
-    ArgEffect,
-    Param,
-    attr_kind as attr_kind,
-    enum_names,
-    parse_param,
-    split_signature,
-)
+from ..ir.types import ScalarType, TileType, Type, UnknownType
+from .arguments import OpError, OpTypeError, argument, attribute, check_attr, fits, left_out, scalar_argument
+from .signature import MISSING, ArgEffect, Param, attr_kind as attr_kind, parse_param, split_signature
 
 
 class WriteChannel(Enum):
@@ -148,7 +129,7 @@ class OpDecl:
         param = self.by_name[self.elided]
         index = self.args.index(param)
         given = args[index] if len(args) > index else None
-        if given is None or (isinstance(given, Expr) and _fits(param.kinds, given)):
+        if given is None or (isinstance(given, Expr) and fits(param.kinds, given)):
             return self.args
         return self.args[:index] + self.args[index + 1 :]
 
@@ -217,8 +198,7 @@ def get_decl(name: str) -> OpDecl | None:
     """The declaration of operator ``name``."""
     found = _REGISTRY.get(name)
     if found is None and name.startswith(_LOADED_LATER):
-        from . import distributed  # noqa: F401
-
+        import_module(".distributed", __package__)
         found = _REGISTRY.get(name)
     return found
 
@@ -231,17 +211,6 @@ def all_decls() -> Iterable[OpDecl]:
 def decl_of(call: Expr) -> OpDecl | None:
     """The declaration of the operator a call applies; None for functions and anything that is no operator call."""
     return call.op.decl if isinstance(call, Call) else None
-
-
-class OpError(ValueError):
-    """An operator's arguments do not fit it."""
-
-
-class OpTypeError(TypeError, ValueError):
-    """An operator was called with the wrong arguments or kinds of argument.
-
-    Python says TypeError for a wrong call, the IR ValueError for operands an operator refuses: it is both.
-    """
 
 
 class Bound:
@@ -258,6 +227,10 @@ class Bound:
     def type(self, name: str) -> Any:
         """The type of argument ``name``."""
         return self.values[name].type
+
+    def arg(self, index: int) -> Any:
+        """The argument the operator declares at ``index``."""
+        return self.values[self.decl.args[index].name]
 
     def dims(self, name: str) -> Sequence[Expr]:
         """The elements of a ``dims`` argument; empty when it was left out."""
@@ -293,13 +266,13 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
         if value is MISSING:
             raise _missing(decl, param)
         if param.effect is None:
-            values[param.name] = _convert_attr(decl, param, value)
+            values[param.name] = attribute(decl, param, value)
             continue
-        values[param.name] = value if param.like else _convert(decl, param, value, span)
+        values[param.name] = value if param.like else argument(decl, param, value, span)
         if param.like:
             literals.append(param)
     for param in literals:
-        values[param.name] = _convert_literal(decl, param, values, span)
+        values[param.name] = scalar_argument(decl, param, values, span)
     return Bound(decl, values, span)
 
 
@@ -332,155 +305,6 @@ def _add_keywords(decl: OpDecl, given: dict[str, Any], kwargs: Mapping[str, Any]
                 f"\n  Unknown kwarg {name!r}"
             )
         given[name] = value
-
-
-_KIND_TYPES: dict[str, Any] = {
-    "tile": TileType, "tensor": TensorType, "dist": DistributedTensorType, "array": ArrayType, "scalar": ScalarType,
-    "ptr": PtrType, "ctx": CommCtxType, "element": ScalarType,
-}  # fmt: skip
-_KIND_WORDS = {
-    "tile": "a TileType", "tensor": "a TensorType", "dist": "a window-bound DistributedTensor",
-    "array": "an ArrayType", "scalar": "a scalar", "element": "a scalar",
-    "index": "an integer scalar (INT64/UINT64/INDEX)",
-    "dims": "a tuple of integers", "ptr": "a Ptr handle", "ctx": "a CommCtx",
-}  # fmt: skip
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
-
-
-def _convert(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
-    kinds = param.kinds
-    if isinstance(value, Expr):
-        if _fits(kinds, value):
-            single = "dims" in kinds and not isinstance(value, MakeTuple)
-            return MakeTuple((value,), span) if single else None if _left_out(param, value) else value
-        if _left_out(param, value):
-            return None
-    elif param.default is None and (value is None or value == [] or value == ()):
-        return None
-    elif isinstance(value, (list, tuple)) and "dims" in kinds:
-        return make_dims(decl, param.name, value, span)
-    elif type(value) is int and "dims" in kinds and "index" in kinds:
-        return make_dims(decl, param.name, [value], span)
-    elif isinstance(value, (bool, int, float)) and ("scalar" in kinds or (type(value) is int and "index" in kinds)):
-        return scalar_const(value, None, span)
-    raise wrong_kind(decl, param, value)
-
-
-def _left_out(param: Param, value: Expr) -> bool:
-    return param.default is None and isinstance(value, MakeTuple) and not value.elements
-
-
-def _fits(kinds: tuple[str, ...], value: Expr) -> bool:
-    found = value.type
-    for kind in kinds:
-        expected = _KIND_TYPES.get(kind)
-        if expected is not None:
-            if isinstance(found, expected):
-                return True
-        elif kind == "index":
-            if isinstance(found, ScalarType) and found.dtype.is_int():
-                return True
-        elif kind == "any" or isinstance(value, MakeTuple):
-            return True
-    return False
-
-
-def wrong_kind(decl: OpDecl, param: Param, value: Any) -> OpTypeError:
-    """The error for an argument of a kind its operator does not take."""
-    index = decl.args.index(param)
-    which = _ORDINALS[index] if index < len(_ORDINALS) else f"{index + 1}th"
-    wanted = " or ".join(_KIND_WORDS.get(k, k) for k in param.kinds)
-    got = f"a value of type {value.type}" if isinstance(value, Expr) else f"{type(value).__name__} {value!r:.40}"
-    shaped = any(issubclass(_KIND_TYPES.get(k, Type), ShapedType) and k != "dist" for k in param.kinds)
-    problem = f"requires {param.name} to be {wanted}" if shaped else f"{param.name} must be {wanted}"
-    part = f"the {param.name} tuple" if param.kinds == ("dims",) else wanted
-    return OpTypeError(
-        f"{decl.name} {problem}, got {got}\n  it requires {which} argument to be {part}: {decl.signature}"
-    )
-
-
-def make_dims(decl: OpDecl, name: str, values: Iterable[Any], span: Span) -> MakeTuple:
-    """A list of integers or integer expressions as one expression."""
-    items: list[Expr] = []
-    for i, value in enumerate(values):
-        if isinstance(value, int):
-            items.append(index_const(value))
-        elif isinstance(value, Expr) and isinstance(value.type, ScalarType) and not value.type.dtype.is_float():
-            items.append(value)
-        else:
-            got = value.type if isinstance(value, Expr) else type(value).__name__
-            raise OpTypeError(
-                f"{decl.name}: {name!r} must hold integers, {name.removesuffix('s')} {i} must be an integer or index "
-                f"scalar, got {got}: {decl.signature}"
-            )
-    return MakeTuple(items, span)
-
-
-def _convert_literal(decl: OpDecl, param: Param, values: Mapping[str, Any], span: Span) -> Any:
-    """A scalar operand; a bare literal takes the element dtype of the argument it goes with."""
-    value = values[param.name]
-    if not isinstance(value, (bool, int, float)):
-        value = _convert(decl, param, value, span)
-        if value is None or not isinstance(value.type, ScalarType):
-            return value
-    like = param.like or ""
-    fixed = DataType.__members__.get(like)
-    dtype = fixed or (values[like].type.dtype if values[like] is not None else None)
-    if param.wide and isinstance(value, float):
-        dtype = None
-    if "element" in param.kinds and isinstance(value, Expr) and not isinstance(value, ConstInt):
-        return value
-    return scalar_operand(decl, param.name, value, dtype, span)
-
-
-def scalar_operand(decl: OpDecl, name: str, value: Any, dtype: DataType | None, span: Span) -> Expr:
-    """``value`` as the scalar operand of an operator on ``dtype`` elements.
-
-    A number, or an INDEX constant, is a literal and takes ``dtype``; a fractional one on integers stays FP32.
-    Expressions keep the dtype they have. Raises OpError for an INDEX value that is not constant: no instruction
-    takes one.
-    """
-    if isinstance(value, ConstInt) and value.dtype is DataType.INDEX:
-        return scalar_const(value.value, dtype, value.span)
-    if isinstance(value, Expr):
-        if value.dtype is DataType.INDEX:
-            raise OpError(
-                f"{decl.name} requires scalar dtype in the element dtypes, {name!r} is an index value"
-                f"\n  hint: convert it, pl.cast({name}, pl.{dtype.name if dtype else 'INT32'})"
-            )
-        return value
-    return scalar_const(value, dtype, span)
-
-
-def _convert_attr(decl: OpDecl, param: Param, value: Any) -> Any:
-    """A keyword's value as it is stored: enum members, numbers, strings."""
-    kind = param.kinds[0]
-    if value is None:
-        return None
-    if isinstance(value, (ConstInt, ConstFloat, ConstBool)):
-        value = value.value
-    convert = ATTR_KINDS.get(kind)
-    if convert is not None:
-        return convert(value)
-    return _plain_attr(decl, param, value)
-
-
-_PLAIN: dict[str, Any] = {"bool": bool, "int": int, "str": str, "float": (int, float), "DataType": DataType}
-
-
-def _plain_attr(decl: OpDecl, param: Param, value: Any) -> Any:
-    kind = param.kinds[0]
-    expected = _PLAIN.get(kind) or enum_names().get(kind)
-    if expected is None or isinstance(value, expected):
-        return value
-    if type(value) is int and isinstance(expected, type) and issubclass(expected, Enum) and kind != "DataType":
-        codes = [m for m in expected if m.value == value]
-        if codes and kind != "PadValue":
-            return codes[0]
-    raise TypeError(
-        f"{decl.name}: keyword {param.name!r} has incompatible type {type(value).__name__}: it must be {kind}, "
-        f"got {value!r}"
-    )
 
 
 def build_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span = UNKNOWN_SPAN) -> Call:
@@ -525,7 +349,7 @@ def build_ir_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], 
         if value is None and param.required:
             raise OpError(f"{decl.name} requires a {param.name!r} kwarg")
         if value is not None and param.kinds[0] == "PadValue":
-            _plain_attr(decl, param, value)
+            check_attr(decl, param, value)
     named = {p.name: v for p, v in zip(decl.slots(args), args)}
     if named.keys() & kwargs.keys():
         raise OpTypeError(f"{decl.name} got an argument twice: {decl.signature}")
@@ -570,7 +394,7 @@ def rebind(call: Call) -> Bound:
     decl: OpDecl = call.op.decl
     values: dict[str, Any] = {p.name: None if p.stored is MISSING else p.stored for p in decl.params}
     for param, arg in zip(decl.slots(call.args), call.args):
-        values[param.name] = None if _left_out(param, arg) else arg
+        values[param.name] = None if left_out(param, arg) else arg
     values.update(call.kwargs)
     return Bound(decl, values, call.span)
 

@@ -9,7 +9,8 @@ from ..dtypes import DataType
 from ..ir.enums import MemorySpace
 from ..ir.expr import ConstFloat, ConstInt, Expr
 from ..ir.types import Type
-from .registry import Bound, Core, Pto, declare, scalar_operand
+from .arguments import scalar_operand
+from .registry import Bound, Core, Pto, declare
 from .rules import (
     at_most,
     check_dtype,

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..backend import ASCEND910B, ASCEND950, Target
-from ..ops import functions  # noqa: F401
-from ..ops.registry import ArgEffect, OpDecl, all_decls, get_decl
+from ..ops.registry import ArgEffect, OpDecl, Pto, all_decls, get_decl
 
 PAGE = Path("docs/operators.md")
 _EFFECTS = {ArgEffect.Read: "reads", ArgEffect.Write: "writes", ArgEffect.ReadWrite: "reads and writes"}
@@ -52,21 +51,20 @@ def element_types_of(decl: OpDecl) -> Iterator[str]:
         if not exists_on(spec, target.module_arch):
             yield f"- {target.name}: not there"
             continue
-        parts = list(_limits(tile, target))
+        parts = list(_limits(tile.pto, target))
         if parts:
             yield f"- {target.name}: {'; '.join(parts)}"
 
 
-def _limits(decl: OpDecl, target: Target) -> Iterator[str]:
+def _limits(pto: Pto, target: Target) -> Iterator[str]:
     """``name``: dtypes, for each operand of the instruction whose element types are limited."""
     from ..pto.checks import element_types
     from ..pto.elements import DATA_TYPES
     from ..pto.instructions import INSTRUCTIONS
 
-    assert decl.pto is not None
-    spec = INSTRUCTIONS[decl.pto.mnemonic.removeprefix("pto.")]
+    spec = INSTRUCTIONS[pto.mnemonic.removeprefix("pto.")]
     order = list(DATA_TYPES)
-    names = dict(zip((o.name for o in spec.ins), decl.pto.operands))
+    names = dict(zip((o.name for o in spec.ins), pto.operands))
     for operand in (*spec.ins, *spec.outs):
         allowed = element_types(spec, target.module_arch, operand.name)
         if allowed is not None:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from ..backend import TARGETS, Target
 from ..codegen.forms import has_form
-from ..ops import functions  # noqa: F401
 from ..ops.registry import OpDecl, all_decls, get_decl
 from ..pto.checks import exists_on
 from ..pto.instructions import INSTRUCTIONS
