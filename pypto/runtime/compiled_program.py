@@ -200,7 +200,7 @@ class CompiledProgram:
         if is_incore_type(function.func_type):
             results = self._launch(function, values)
         else:
-            results = Host(functions, self._launch, dims).run(function, values)
+            results = Host(functions, self._launch, dims, self.target).run(function, values)
         for b in bound:
             if isinstance(b, ArrayArg):
                 b.write_back()
@@ -248,7 +248,7 @@ class CompiledProgram:
         functions = {f.name: f for f in self.lowered.functions.values()}
         results: list[Any] | None = None
         for block in each:
-            results = Host(functions, partial(self._launch, block=block), dims).run(function, values)
+            results = Host(functions, partial(self._launch, block=block), dims, self.target).run(function, values)
         return results if results is not None else _returned(function, values)
 
     def _extra_args(self, function: Function, dims: Mapping[Var, int], block: Block) -> list[int]:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+from ..backend import Target
 from ..errors import InternalError, user_error
 from ..ir import expr as E
+from ..ir.enums import CoreType
 from ..ir.expr import (
     BinaryExpr,
     Call,
@@ -65,8 +67,10 @@ class Host:
     Tasks run one after the other, in the order of their launches, so that their dependencies hold.
     """
 
-    def __init__(self, functions: Mapping[str, Function], launch: Launch, dims: Mapping[Var, int]) -> None:
-        self.functions, self.launch = functions, launch
+    def __init__(
+        self, functions: Mapping[str, Function], launch: Launch, dims: Mapping[Var, int], target: Target
+    ) -> None:
+        self.functions, self.launch, self.target = functions, launch, target
         self.env: dict[Var, Any] = dict(dims)
 
     def run(self, function: Function, args: Sequence[Any]) -> list[Any]:
@@ -185,7 +189,7 @@ class Host:
     def _submit(self, task: Submit) -> tuple[Any, ...]:
         """The task's results and its id, which only other launches read."""
         retired = task.predicate is not None and not self._value(task.predicate)
-        return (*self._invoke(task, task.core_num, retired), 0)
+        return (*self._invoke(task, task.core_num, retired), _A_TASK)
 
     def _invoke(self, call: Call | Submit, core_num: Expr | None, retired: bool = False) -> list[Any]:
         function = self.functions[call.op.name]
@@ -240,6 +244,23 @@ def _reshape(host: Host, bound: Bound, call: Call) -> np.ndarray:
     return source.reshape([int(host._value(d)) for d in tensor_type_of(call).shape])
 
 
+def _view(host: Host, bound: Bound, call: Call) -> np.ndarray:
+    made, source = tensor_type_of(call), tensor_type_of(bound["input"])
+    if made.layout is not source.layout:
+        raise user_error(
+            ValueError,
+            f"the host reads a tensor in its own layout {source.layout.name}, not as {made.layout.name}",
+            call.span,
+            hint="take the view inside `with pl.at(level=pl.Level.CORE_GROUP):`, where the load follows its layout",
+        )
+    return _reshape(host, bound, call)
+
+
+def _reinterpret(host: Host, bound: Bound, call: Call) -> np.ndarray:
+    made = tensor_type_of(call)
+    return host._value(bound["data"]).view(made.dtype.numpy).reshape([int(host._value(d)) for d in made.shape])
+
+
 def _read(host: Host, bound: Bound, call: Call) -> Any:
     first, second = (bound[p.name] for p in bound.decl.args[:2])
     index = host._value(second)
@@ -258,11 +279,45 @@ def _dim(host: Host, bound: Bound, call: Call) -> int:
     return host._value(first).shape[axis]
 
 
+def _array(host: Host, bound: Bound, call: Call) -> list[int]:
+    return [0] * host._value(bound["extent"])
+
+
+def _element_at(host: Host, bound: Bound, call: Call) -> int:
+    array, index = host._value(bound["array"]), _index_in(host, bound, call)
+    return array[index]
+
+
+def _updated(host: Host, bound: Bound, call: Call) -> list[int]:
+    array, index = list(host._value(bound["array"])), _index_in(host, bound, call)
+    array[index] = host._value(bound["value"])
+    return array
+
+
+def _index_in(host: Host, bound: Bound, call: Call) -> int:
+    index, extent = host._value(bound["index"]), len(host._value(bound["array"]))
+    if not 0 <= index < extent:
+        raise user_error(ValueError, f"element {index} is outside an array of {extent}", call.span)
+    return index
+
+
+_NO_TASK, _A_TASK = -1, 0
+
 _OPS: dict[str, Callable[[Host, Bound, Call], Any]] = {
+    "array.create": _array,
+    "array.get_element": _element_at,
+    "array.update_element": _updated,
+    "system.task_invalid": lambda host, bound, call: _NO_TASK,
+    "system.task_dummy": lambda host, bound, call: _A_TASK,
+    "system.task_is_valid": lambda host, bound, call: host._value(bound["task"]) != _NO_TASK,
+    "system.available_aiv_count": lambda host, bound, call: host.target.core_count(CoreType.VECTOR),
+    "system.available_cluster_count": lambda host, bound, call: host.target.dies * host.target.groups_per_die,
     "tensor.create": _create,
     "tensor.slice": _slice,
     "tensor.assemble": _assemble,
     "tensor.reshape": _reshape,
+    "tensor.view": _view,
+    "tensor.reinterpret_view": _reinterpret,
     "tensor.read": _read,
     "tensor.write": _write,
     "tensor.dim": _dim,

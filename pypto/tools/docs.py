@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..backend import ASCEND910B, ASCEND950, Target
-from ..ops.registry import ArgEffect, OpDecl, Pto, all_decls, get_decl
+from ..ops.registry import ArgEffect, OpDecl, Pto, all_decls, get_decl, python_name
 
 PAGE = Path("docs/operators.md")
+EXAMPLES = Path("docs/operator_examples")
+"""Written examples, for operators whose arguments say too little to make one from their kinds."""
 _EFFECTS = {ArgEffect.Read: "reads", ArgEffect.Write: "writes", ArgEffect.ReadWrite: "reads and writes"}
 _HEAD = """# Operators
 
@@ -95,13 +97,25 @@ def written_examples(page: str) -> dict[str, str]:
     return made
 
 
+def example_files(folder: Path = EXAMPLES) -> dict[str, str]:
+    """The files in ``folder``, by each operator they call by its full name."""
+    made: dict[str, str] = {}
+    by_call = {f"{d.name.split('.')[0]}.{python_name(d.name)}": d.name for d in all_decls()}
+    for path in sorted(folder.glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for called in re.findall(r"\bpl\.(\w+\.\w+)\(", text):
+            if called in by_call:
+                made.setdefault(by_call[called], text)
+    return made
+
+
 def main() -> None:
     """Write ``docs/operators.md``."""
     from .doc_examples import examples
 
     decls = [decl for decl in all_decls() if decl.name.split(".")[0] not in ("pld", "builtin", "dist")]
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(operator_reference(decls, examples(decls)), encoding="utf-8")
+    PAGE.write_text(operator_reference(decls, {**example_files(), **examples(decls)}), encoding="utf-8")
     print(f"wrote {PAGE}")
 
 
