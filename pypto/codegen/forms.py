@@ -15,6 +15,7 @@ from ..ops.regions import read_region
 from ..ops.registry import Bound, Pto, rebind
 from .context import Op, Value
 from .forms_cross import CROSS_FORMS
+from .forms_dist import DIST_FORMS
 from .forms_gather import GATHER_FORMS
 from .forms_numeric import NUMERIC_FORMS
 from .forms_sync import SYNC_FORMS
@@ -299,5 +300,5 @@ _FORMS: dict[str, Callable[[KernelBuilder, Pto, Bound, Call, Var | None], Any]] 
     "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "tensor_view": tensor_view,
     "matmul_acc": matmul_acc,
     "array_create": array_create, "array_get": array_get, "array_set": array_set,
-    **GATHER_FORMS, **SYNC_FORMS, **CROSS_FORMS, **NUMERIC_FORMS,
+    **GATHER_FORMS, **SYNC_FORMS, **CROSS_FORMS, **DIST_FORMS, **NUMERIC_FORMS,
 }  # fmt: skip

@@ -26,7 +26,7 @@ from ..ir.stmt import (
     YieldStmt,
     flatten_to_stmts,
 )  # fmt: skip
-from ..ir.types import ScalarType, TensorType, TileType
+from ..ir.types import CommCtxType, DistributedTensorType, ScalarType, TensorType, TileType
 from ..ir.visitor import Visitor, walk
 from ..ops.registry import decl_of
 from .buffers import Buffers
@@ -71,6 +71,8 @@ class KernelBuilder:
         self.block = self.context.body
         self.values: dict[Var, Value] = {}
         self.pointers: dict[Var, tuple[Value, TensorType]] = {}
+        self.contexts: dict[Value, Value] = {}
+        """The communication context of each distributed tensor's pointer."""
         self.slices: dict[Var, Call] = {}
         self.splits: dict[Var, int] = {}
         self.buffers = Buffers(self)
@@ -88,13 +90,15 @@ class KernelBuilder:
         params: Sequence[Var] = self.function.params
         tensors = [p for p in params if isinstance(p.type, TensorType)]
         scalars = [p for p in params if isinstance(p.type, ScalarType)]
-        if len(tensors) + len(scalars) != len(params):
-            odd = next(p for p in params if not isinstance(p.type, (TensorType, ScalarType)))
+        contexts = [p for p in params if isinstance(p.type, CommCtxType)]
+        if len(tensors) + len(scalars) + len(contexts) != len(params):
+            odd = next(p for p in params if not isinstance(p.type, (TensorType, ScalarType, CommCtxType)))
             raise self.unsupported(odd, f"a kernel parameter of type {odd.type}")
         for p in tensors:
             self.pointers[p] = (self._argument(ptr_text(p.type)), p.type)  # pyright: ignore[reportArgumentType]
         for p in scalars:
             self.values[p] = self._argument(scalar_text(p.dtype))
+        self._declare_contexts(contexts)
         for dim in dynamic_dims(self.function):
             self.values[dim] = self._argument("index")
         if self.uses("prefetch.make_context"):
@@ -104,6 +108,21 @@ class KernelBuilder:
         for p in tensors:
             if p not in bare:
                 self._view(p)
+
+    def _declare_contexts(self, declared: Sequence[Var]) -> None:
+        """A context for each distributed tensor, in order: the function's own parameters as far as it has them."""
+        for i, tensor in enumerate(distributed_params(self.function)):
+            context = self._argument("!pto.ptr<i64>")
+            self.contexts[self.pointers[tensor][0]] = context
+            if i < len(declared):
+                self.values[declared[i]] = context
+
+    def context_of(self, tensor: Var) -> Value:
+        """The communication context of a distributed tensor."""
+        found = self.contexts.get(self.pointers[tensor][0]) if tensor in self.pointers else None
+        if found is None:
+            raise self.unsupported(tensor, f"a communication with {tensor.name_hint!r}, which has no context")
+        return found
 
     def _argument(self, type_text: str) -> Value:
         value = Value(f"%arg{len(self.context.args)}", type_text)
@@ -381,6 +400,14 @@ class KernelBuilder:
     def _merge(self, var: Var, handles: list[Value | None], sources: list[Expr]) -> None:
         """A tile or tensor that both branches yield."""
         if not isinstance(var.type, TileType) and len(set(handles)) != 1:
+            if isinstance(var.type, DistributedTensorType):
+                raise user_error(
+                    ValueError,
+                    "Assigning a different DistributedTensor in each branch of an `if` is not supported: "
+                    f"{written_name(var.name_hint)!r} would have another communication context in each",
+                    var.span,
+                    "communicate inside the branches, each with its own window",
+                )
             raise user_error(
                 NotImplementedError,
                 f"{written_name(var.name_hint)!r} is a different tensor in each branch, and a kernel's tensors "
@@ -441,6 +468,11 @@ _STATEMENTS: dict[type, Any] = {
     ReturnStmt: KernelBuilder.returns,
     SeqStmts: _sequence,
 }
+
+
+def distributed_params(function: Function) -> list[Var]:
+    """The parameters of a kernel that are slices of communication windows."""
+    return [p for p in function.params if isinstance(p.type, DistributedTensorType)]
 
 
 def dynamic_dims(function: Function) -> list[Var]:

@@ -14,6 +14,12 @@ class Names:
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
+        self._numbered = 0
+
+    def number(self) -> str:
+        """``%0``, ``%1`` ..: a value that stands for nothing the user named."""
+        self._numbered += 1
+        return f"%{self._numbered - 1}"
 
     def take(self, hint: str) -> str:
         """``%hint``, or ``%hint_1``, ``%hint_2`` .. when taken."""

@@ -98,7 +98,11 @@ class ScalarEmitter:
 
     def sum(self, left: Value, right: Value) -> Value:
         """The sum of two integers of one type."""
-        return self._op("arith.addi", (left, right), left.type)
+        return self.arith("arith.addi", (left, right))
+
+    def arith(self, mnemonic: str, operands: tuple[Value, ...]) -> Value:
+        """An operation on values of one type that gives another."""
+        return self._op(mnemonic, operands, operands[0].type)
 
     def _binary(self, expr: BinaryExpr) -> Value:
         cls, dtype = type(expr), expr.left.dtype

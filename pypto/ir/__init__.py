@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..dtypes import DataType
+from . import comm_layout as comm_layout
 from .enums import *
 from .enums import MemorySpace as Mem
 from .expr import (

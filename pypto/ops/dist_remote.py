@@ -11,7 +11,7 @@ from ..ir.types import DistributedTensorType, TensorType, TileType, Type, implic
 from .dist_rules import ATOMIC_DTYPES, check_coordinates, check_peer, check_same_elements, is_integer
 from .mx_scales import MX_LAYOUTS
 from .regions import check_offsets, read_region
-from .registry import Bound, Core, WriteChannel, declare, no_result
+from .registry import Bound, Core, Pto, WriteChannel, declare, no_result
 from .rules import dim_text, exceeds, plus, shaped, static_shape, tile_type, valid_of, value
 from .tile_memory import atomic_effect
 
@@ -30,16 +30,22 @@ def _remote_load(b: Bound) -> Type:
     static_shape(b, "shape")
     if b["valid_shape"] is not None:
         _check_valid_shape(b)
-    window, offsets = b.dims("shape"), b.dims("offsets")
-    held, source = valid_of(b, "target"), target.shape
-    if b["allow_physical_tail_padding"]:
-        source, held = _padded(source, target.dtype.bits), _padded(held, target.dtype.bits)
-    requested = b.dims("valid_shape") or window
-    region = read_region(b, source, held, offsets, window, requested, no_clamp="a remote load does not clamp")
+    window, region = b.dims("shape"), remote_region(b)
     blayout, slayout, fractal = implicit_layout(window, _VEC)
     if target.tensor_view is not None and target.layout is TensorLayout.ND:
         blayout = TileLayout.row_major
     return tile_type(window, target.dtype, region, _VEC, (blayout, slayout, fractal))
+
+
+def remote_region(b: Bound) -> Sequence[Expr]:
+    """The extents a remote load reads: what is asked for and the peer's slice has."""
+    target: TensorType = b.type("target")
+    held, source = valid_of(b, "target"), target.shape
+    if b["allow_physical_tail_padding"]:
+        source, held = _padded(source, target.dtype.bits), _padded(held, target.dtype.bits)
+    window = b.dims("shape")
+    requested = b.dims("valid_shape") or window
+    return read_region(b, source, held, b.dims("offsets"), window, requested, no_clamp="a remote load does not clamp")
 
 
 def _check_valid_shape(b: Bound) -> None:
@@ -75,6 +81,7 @@ declare(
     core=Core.MOVE,
     result_space=_VEC,
     inplace_safe=False,
+    pto=Pto("pto.tload", form="remote_load"),
 )
 
 
@@ -141,6 +148,7 @@ declare(
     effects={"target": atomic_effect},
     channel=WriteChannel.Dma,
     pure=False,
+    pto=Pto("pto.tstore", form="remote_store"),
 )
 declare(
     "pld.tensor.remote_store",

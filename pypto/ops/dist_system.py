@@ -9,7 +9,7 @@ from ..dtypes import DataType
 from ..ir.enums import NotifyOp, TensorLayout, WaitCmp
 from ..ir.types import CommCtxType, ScalarType, Type
 from .dist_rules import check_coordinates, check_not_negative, check_peer, is_integer
-from .registry import ArgEffect, Bound, declare, no_result
+from .registry import ArgEffect, Bound, Pto, declare, no_result
 from .rules import scalar_result, shaped, value
 
 _INT32_MAX: Final = 2**31 - 1
@@ -25,18 +25,21 @@ declare(
     "in dist_tensor: dist",
     lambda b: CommCtxType.get(),
     "The communication context of the window ``dist_tensor`` is a slice of.",
+    pto=Pto(form="comm_ctx"),
 )
 declare(
     "pld.system.rank",
     "in ctx: ctx",
     scalar_result(DataType.INT32),
     "This rank's index among the ranks of ``ctx`` (INT32).",
+    pto=Pto(form="comm_rank"),
 )
 declare(
     "pld.system.nranks",
     "in ctx: ctx",
     scalar_result(DataType.INT32),
     "How many ranks ``ctx`` has (INT32).",
+    pto=Pto(form="comm_rank"),
 )
 
 
@@ -62,6 +65,7 @@ declare(
     effects={"target": _notify_effect},
     pure=False,
     duplicable=False,
+    pto=Pto("pto.comm.tnotify", form="notify"),
 )
 
 
@@ -79,6 +83,7 @@ declare(
     _wait,
     "Block until this rank's element of ``signal`` at ``offsets`` equals (Eq) or reaches (Ge) ``expected``.",
     pure=False,
+    pto=Pto("pto.comm.twait", form="wait"),
 )
 
 
@@ -109,6 +114,7 @@ declare(
     "core does not wait.\n\n"
     "Counters and ``expected`` stay in [0, INT32_MAX] and only grow.",
     pure=False,
+    pto=Pto(form="defer_wait"),
 )
 
 
@@ -124,4 +130,5 @@ declare(
     "Whether this rank's element of ``signal`` at ``offsets`` equals (Eq) or reaches (Ge) ``expected`` now, without "
     "waiting.",
     pure=False,
+    pto=Pto("pto.comm.ttest", form="wait"),
 )

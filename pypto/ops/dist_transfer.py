@@ -21,7 +21,7 @@ from .dist_rules import (
     check_same_elements,
     may_equal,
 )
-from .registry import Bound, Core, OpError, OpTypeError, WriteChannel, declare, no_result
+from .registry import Bound, Core, OpError, OpTypeError, Pto, WriteChannel, declare, no_result
 from .rules import all_same, dim_text, dims_text, dtype_names, exceeds, plus, product, shaped, value
 from .tile_memory import atomic_effect
 
@@ -182,5 +182,6 @@ for _name, _args, _extra, _doc in (("put", _PUT, f", {_ATOMIC}", _PUT_DOC), ("ge
         _doc + _STAGE_DOC,
         spaces={"stage": (_VEC,), "stage2": (_VEC,)},
         elided="stage2",
+        pto=Pto(f"pto.comm.t{_name}", form="transfer"),
         **_facts,
     )

@@ -50,6 +50,7 @@ _ROLES: dict[str, dict[str, Role]] = {
     "tensor.matmul_acc": {"acc": Role.SOURCE, "lhs": Role.MATRIX, "rhs": Role.MATRIX},
     "tensor.expand_clone": {"input": Role.SOURCE, "target": Role.MEMORY},
     "tensor.gather_row": {"acc": Role.SOURCE, "src": Role.MEMORY},
+    "pld.tensor.remote_store": {"src": Role.SOURCE, "target": Role.MEMORY},
     "tensor.paged_gather": {"src": Role.MEMORY, "indices": Role.MEMORY, "block_table": Role.MEMORY},
 }
 
@@ -64,12 +65,14 @@ def computes_tile(op: str) -> bool:
 
 def role_of(decl: OpDecl | None, index: int) -> Role:
     """What the operator wants of its tensor argument ``index``."""
-    if decl is None or not decl.name.startswith("tensor.") or index >= len(decl.args):
+    if decl is None or index >= len(decl.args):
         return Role.MEMORY
     name = decl.args[index].name
     special = _ROLES.get(decl.name)
     if special is not None:
         return special.get(name, Role.TILE)
+    if not decl.name.startswith("tensor."):
+        return Role.MEMORY
     form = get_decl(decl.tile_form) if decl.tile_form else None
     viewed = form is not None and form.inherits is not None and form.arg_index(form.inherits) == index
     return Role.VIEW if viewed else Role.TILE

@@ -27,7 +27,7 @@ from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, get_decl
 from ...ops.rules import all_same, dim_text, dims_text, value as static_value
 from ..emitting import EmittingRewriter, build, kind_of
-from . import expand_clone as expand_clone, rules_index as rules_index
+from . import expand_clone as expand_clone, rules_comm as rules_comm, rules_index as rules_index
 from .plan import MAT, VEC, Plan, Role, computes_tile, is_tensor, role_of
 from .rules import RULES
 
@@ -223,7 +223,7 @@ class Converter(EmittingRewriter):
     # Operators
 
     def _converts(self, call: Call) -> bool:
-        return call.op.decl is not None and call.op.name.startswith("tensor.")
+        return call.op.decl is not None and (call.op.name.startswith("tensor.") or call.op.name in RULES)
 
     def visit_call(self, op: Call) -> Expr:
         return self._convert(op, VEC) if self._converts(op) else self.generic(op)
