@@ -17,6 +17,7 @@ from ..ir.expr import Call, Expr, Var, index_const
 from ..ir.naming import written_name
 from ..ops.dist_remote import remote_region
 from ..ops.registry import Bound, Pto
+from ..ops.rules import product
 from .context import Op, Value
 from .forms_gather import Form
 from .instructions import instruction, operand
@@ -164,6 +165,14 @@ def remote_store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, resu
     kernel.add(Op("cacheinvalid", source=region))
 
 
+def _stage(kernel: KernelBuilder, tile: Var, moved: list[Expr]) -> Value:
+    """The staging tile; where its extents do not divide those of the transfer, the last chunk sets its own."""
+    extents = [getattr(e, "value", None) for e in (product(moved[:-1]), moved[-1])]
+    chunk = [d.value for d in tile.type.shape]  # pyright: ignore[reportAttributeAccessIssue]
+    divides = all(e is not None and e % c == 0 for e, c in zip(extents, chunk))
+    return kernel.value(tile) if divides else kernel.buffers.open(tile)
+
+
 def transfer(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """A bulk transfer to (put) or from (get) a peer's memory, through staging tiles; done when the pipes are."""
     dst, src = bound["dst"], bound["src"]
@@ -178,7 +187,7 @@ def transfer(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: 
         target = _local_window(kernel, dst, bound, "dst_offsets", moved)
         source = _peer_window(kernel, src, bound, call, "src_offsets", moved)
         attrs = []
-    stages = [kernel.value(bound[n]) for n in ("stage", "stage2") if bound[n] is not None]
+    stages = [_stage(kernel, bound[n], moved) for n in ("stage", "stage2") if bound[n] is not None]
     parts = {"mnemonic": pto.mnemonic, "operands": [target, source], "stages": stages, "attrs": attrs}
     kernel.add(Op("barrier", pipe="ALL"))
     kernel.add(Op("transfer", **parts))

@@ -78,6 +78,19 @@ class _Checker:
 
         check_reshape(_operand(op.source), _operand(op.result))
 
+    def between_cores_or_ranks(self, op: Op) -> None:
+        if op.mnemonic in _SIGNALS:
+            from ..pto.comm_rules import check_signal
+
+            check_signal(op.mnemonic, *(_operand(v) for v in op.operands))
+
+    def transfer(self, op: Op) -> None:
+        from ..pto.comm_rules import check_transfer
+
+        dst, src = op.operands
+        layouts = self.layouts.get(dst.name), self.layouts.get(src.name)
+        check_transfer(op.mnemonic, _operand(dst), _operand(src), [_operand(v) for v in op.stages], layouts)
+
     def instruction(self, op: Op) -> None:
         window = next((v.name for v in (*op.ins, *op.outs) if v.name in self.layouts), None)
         attrs = tuple(op.attrs)
@@ -122,7 +135,10 @@ def _verdict(
     return names, None
 
 
+_SIGNALS = frozenset({"pto.comm.tnotify", "pto.comm.twait", "pto.comm.ttest"})
 _RULES: dict[str, Any] = {
+    "apply": _Checker.between_cores_or_ranks,
+    "transfer": _Checker.transfer,
     "make_tensor_view": _Checker.tensor_view,
     "partition_view": _Checker.window,
     "alloc_tile": _Checker.tile,

@@ -9,9 +9,10 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.lexer import Span
 
 from .scalar_types import scalar_type
-from .types import BUILDERS
+from .types import BUILDERS, HANDLES
 
 _TYPE = re.compile(r"\s*(!?[A-Za-z_][\w.]*)\s*(<)?")
+_HANDLES: dict[str, Attribute] = {handle.name: handle() for handle in HANDLES}
 _types: dict[str, Attribute] = {}
 _lists: dict[str, tuple[Attribute, ...]] = {}
 
@@ -50,6 +51,8 @@ def parse_type_text(text: str) -> Attribute:
 def _build_type(text: str) -> Attribute:
     if text.startswith("!"):
         name, _, body = text[1:].partition("<")
+        if name in _HANDLES and not body:
+            return _HANDLES[name]
         builder = BUILDERS.get(name.strip())
         if builder is None or not body.endswith(">"):
             raise ValueError(f"'{text}' is not a PTO type this dialect has")

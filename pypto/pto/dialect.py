@@ -16,6 +16,7 @@ from xdsl.parser import Parser
 
 from . import asm
 from .attrs import ENUMS, EnumAttr, plain
+from .comm_ops import COMM_OPS
 from .instructions import INSTRUCTIONS
 from .ops import OPS, PtoOp, commas
 from .scalar_types import scalar_name
@@ -140,7 +141,7 @@ OPERATIONS: dict[str, type[InstructionOp]] = {name: _operation(spec) for name, s
 
 _ATTRIBUTES: list[type[EnumAttr]] = list(ENUMS.values())
 
-Pto = Dialect("pto", [*OPS, *SYNC_OPS, *OPERATIONS.values()], [*TYPES, *_ATTRIBUTES])
+Pto = Dialect("pto", [*OPS, *SYNC_OPS, *COMM_OPS, *OPERATIONS.values()], [*TYPES, *_ATTRIBUTES])
 
 
 @cache

@@ -20,6 +20,8 @@ ENUMERATIONS: Mapping[str, tuple[Sequence[str], Mapping[str, str]]] = {
             {"equal": "eq", "not_equal": "ne", "less_than": "lt", "less_equal": "le", "greater_than": "gt"},
         ),
         ("atomic_type", "atomic_none atomic_add atomic_max atomic_min", {}),
+        ("notify_op", "atomic_add set", {}),
+        ("wait_cmp", "eq ne gt ge lt le", {}),
         ("relu_pre_mode", "no_relu normal_relu", {}),
         ("acc_to_vec_mode", "single_mode_vec0 single_mode_vec1 dual_mode_split_m dual_mode_split_n", {}),
         ("st_phase", "unspecified partial final", {}),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from xdsl.ir import Data, TypeAttribute
+from xdsl.ir import Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -126,7 +126,30 @@ class LocalArrayType(Data[View], TypeAttribute):
         printer.print_string(f"<{self.data.text}>")
 
 
-TYPES = (PtrType, TensorViewType, PartitionViewType, TileBufType, LocalArrayType)
+@irdl_attr_definition
+class PrefetchContextType(ParametrizedAttribute, TypeAttribute):
+    """``!pto.prefetch_async_context``: the state of asynchronous prefetches."""
+
+    name = "pto.prefetch_async_context"
+
+
+@irdl_attr_definition
+class AsyncSessionType(ParametrizedAttribute, TypeAttribute):
+    """``!pto.async_session``: where asynchronous transfers are awaited."""
+
+    name = "pto.async_session"
+
+
+@irdl_attr_definition
+class AsyncEventType(ParametrizedAttribute, TypeAttribute):
+    """``!pto.async_event``: the end of one asynchronous transfer."""
+
+    name = "pto.async_event"
+
+
+HANDLES = (PrefetchContextType, AsyncSessionType, AsyncEventType)
+"""Types without parameters."""
+TYPES = (PtrType, TensorViewType, PartitionViewType, TileBufType, LocalArrayType, *HANDLES)
 BUILDERS = {
     "pto.ptr": (PtrType, _parse_pointer),
     "pto.tensor_view": (TensorViewType, parse_view),

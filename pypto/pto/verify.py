@@ -12,6 +12,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from pypto.backend.target import Target
 
+from .comm_ops import Get, Notify, PollSignal, Put, WaitSignal
+from .comm_rules import check_signal, check_transfer
 from .dialect import InstructionOp, operand_type
 from .errors import PtoError
 from .ops import (
@@ -190,6 +192,14 @@ class _Verifier:
         if scalar_name(scalar) != array.data.dtype:
             raise PtoError(f"'{op.name}': a {scalar_name(scalar)} in an array of {array.data.dtype}")
 
+    def signal(self, op: PtoOp) -> None:
+        check_signal(op.name, *(operand_type(value.type) for value in op.operands))
+
+    def transfer(self, op: PtoOp) -> None:
+        dst, src, *stages = (operand_type(value.type) for value in op.operands)
+        layouts = _layout_of(op.operands[0]), _layout_of(op.operands[1])
+        check_transfer(op.name, dst, src, stages, layouts)
+
     def element(self, op: PtoOp) -> None:
         tile = _tile_of(op.operands[0])
         if tile.boxed:
@@ -219,6 +229,11 @@ def _rules() -> dict[type[PtoOp], Callable[[_Verifier, PtoOp], None]]:
         SetValue: _Verifier.element,
         LocalArrayGet: _Verifier.array,
         LocalArraySet: _Verifier.array,
+        Notify: _Verifier.signal,
+        WaitSignal: _Verifier.signal,
+        PollSignal: _Verifier.signal,
+        Put: _Verifier.transfer,
+        Get: _Verifier.transfer,
     }
     return rules
 

@@ -155,3 +155,26 @@ def test_a_branch_cannot_choose_between_windows():
 
     with pytest.raises(ValueError, match="different DistributedTensor in each branch"):
         text_of(choose)
+
+
+def test_chunks_that_do_not_divide_the_transfer_set_their_own_extents():
+    @pl.function(type=pl.FunctionType.InCore)
+    def put(
+        dst: pld.DistributedTensor[[10, 64], pl.FP32],
+        src: pl.Tensor[[10, 64], pl.FP32],
+        peer: pl.Scalar[pl.INT32],
+    ):
+        pld.tensor.put(dst, peer, src, chunk_rows=4, chunk_cols=32)
+
+    (line,) = lines_with(text_of(put), "comm.tput(")
+    assert "rows=4, cols=32, v_row=?, v_col=?" in line
+
+
+def test_signals_are_32_bit_integers():
+    @pl.function(type=pl.FunctionType.InCore)
+    def listen(signal: pld.DistributedTensor[[4], pl.FP32]):
+        pld.system.wait(signal, [0], 1, cmp=pld.WaitCmp.Eq)
+
+    with pytest.raises(ValueError, match="'signal' must be a tensor window of INT32") as caught:
+        text_of(listen)
+    assert "pld.system.wait(signal" in str(caught.value)
