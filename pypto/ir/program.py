@@ -34,7 +34,10 @@ def is_orchestration_like(func_type: FunctionType) -> bool:
 
 
 class Summary:
-    """What a function contains: node classes, operator names and functions called. Passes skip on it."""
+    """What a function contains: node classes, operator names and functions called. Passes skip on it.
+
+    Among the classes, `GlobalVar` stands for any function called.
+    """
 
     __slots__ = ("kinds", "ops", "callees")
 
@@ -54,7 +57,11 @@ class _Summarizer:
     def visit(self, item: IRNode) -> None:
         self.kinds.add(type(item))
         if isinstance(item, _Invocation):
-            (self.callees if isinstance(item.op, GlobalVar) else self.ops).add(item.op.name)
+            if isinstance(item.op, GlobalVar):
+                self.kinds.add(GlobalVar)
+                self.callees.add(item.op.name)
+            else:
+                self.ops.add(item.op.name)
         if type(item) is not Var:
             item._visit_children(self)
         else:

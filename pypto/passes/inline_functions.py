@@ -21,8 +21,8 @@ from ..ir.types import ShapedType
 from ..ir.visitor import Rewriter, Visitor, walk
 from .base import P, Pass, program_pass
 from .hoisting import Hoister
-from .outlining import written_arg
 from .rebinding import rebind
+from .return_lineage import written_arg
 
 
 def inline_functions() -> Pass:

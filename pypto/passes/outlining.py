@@ -23,7 +23,7 @@ from ..ir.stmt import (
 from ..ir.types import TensorType, TupleType
 from ..ir.visitor import Rewriter, Visitor, walk
 from ..ops.registry import ArgEffect, arg_effect
-from .return_lineage import returned_params
+from .return_lineage import returned_params, written_arg
 
 BOOKKEEPING = ("dump_vars", "arg_direction_overrides_vars")
 """Attributes that name tensors without touching them."""
@@ -63,16 +63,6 @@ class Uses(_Walk):
 def holds_call(expr: Expr) -> bool:
     """Whether evaluating ``expr`` calls anything."""
     return any(isinstance(node, (Call, Submit)) for node in walk(expr))
-
-
-def written_arg(call: Expr) -> Expr | None:
-    """The tensor argument whose buffer an operator writes and returns, as a store does its target."""
-    if not isinstance(call, Call) or call.op.decl is None or not isinstance(call.type, TensorType):
-        return None
-    for i, arg in enumerate(call.args):
-        if isinstance(arg.type, TensorType) and arg_effect(call, i) is not ArgEffect.Read:
-            return arg
-    return None
 
 
 class BindStores(Rewriter):

@@ -35,6 +35,7 @@ PIPELINE: tuple[str, ...] = (
     "infer_tile_memory_space",
     "insert_mx_scale_addr",
     "resolve_backend_op_layouts",
+    "normalize_return_order",
     "lower_pipeline_loops",
     "canonicalize_io_order",
     "materialize_tensor_strides",
@@ -42,6 +43,9 @@ PIPELINE: tuple[str, ...] = (
     "materialize_semantic_aliases",
     "memory_reuse",
     "allocate_memory_addr",
+    "derive_call_directions",
+    "materialize_runtime_scopes",
+    "classify_iter_arg_carry",
 )
 """Factories of the default pipeline, in order. Each names the module and the function in it."""
 

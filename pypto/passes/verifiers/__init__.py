@@ -48,6 +48,12 @@ RULES: dict[IRProperty, tuple[str, str]] = {
         "operands": ("AccToGmStoreValid", "AtomicAddDtypeValid", "TileMemoryInferred"),
         "lanes": ("AivSplitValid",),
         "places": ("AllocatedMemoryAddr", "HasMemRefs"),
+        "orchestration": (
+            "CallDirectionsResolved",
+            "IterArgCarryClassified",
+            "ReturnParamsExplicit",
+            "RuntimeScopesMaterialized",
+        ),
         "tensor_view": ("TensorViewCanonical",),
     }.items()
     for name in names
