@@ -82,6 +82,7 @@ declare(
     result_space=_VEC,
     inplace_safe=False,
     pto=Pto("pto.tload", form="remote_load"),
+    spelled=("allow_physical_tail_padding", "_remote_load_with_physical_tail_padding"),
 )
 
 

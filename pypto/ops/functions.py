@@ -90,6 +90,18 @@ class OpFunction(_Callable):
         return _build(self.decl, args, kwargs, span)
 
 
+class SpelledFunction(OpFunction):
+    """The function under whose name calls of an operator with its flag set are written."""
+
+    __slots__ = ("flag",)
+
+    def __init__(self, decl: OpDecl, flag: str, name: str) -> None:
+        self.decl, self.flag, self.__name__ = decl, flag, name
+
+    def build(self, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Expr:
+        return _build(self.decl, args, {**kwargs, self.flag: True}, span)
+
+
 def _build(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Span) -> Call:
     made = build_call(decl, args, kwargs, span)
     if decl.notice is not None:
@@ -409,12 +421,21 @@ class Namespace(ModuleType):
         else:
             decl = get_decl(f"{self._level}.{name}") or get_decl(f"{self._level}.{name.rstrip('_')}")
             if decl is None or python_name(decl.name) != name:
+                made = self._spelled(name)
+                if made is not None:
+                    return made
                 close = get_close_matches(name, self.__all__, 1)
                 hint = f"; did you mean {self._path}.{close[0]}?" if close else ""
                 raise AttributeError(f"there is no operator {self._path}.{name}{hint}")
             made = OpFunction(decl)
         setattr(self, name, made)
         return made
+
+    def _spelled(self, name: str) -> SpelledFunction | None:
+        for decl in all_decls():
+            if decl.spelled is not None and decl.spelled[1] == name and decl.name.startswith(f"{self._level}."):
+                return SpelledFunction(decl, *decl.spelled)
+        return None
 
 
 tile = Namespace("tile")

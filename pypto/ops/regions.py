@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..ir import expr as E
 from ..ir.expr import Expr, index_const
 from .registry import Bound
 from .rules import (
@@ -140,11 +141,21 @@ def write_region(
     return _union(b, target, target_valid, offsets, source_valid)
 
 
+def _reaches_at_most(end: Expr, offset: Expr, span: Expr) -> bool:
+    """Whether ``span`` is limited, by min, to what is left from ``offset`` to ``end``."""
+    if isinstance(span, E.Min):
+        return any(_reaches_at_most(end, offset, part) for part in (span.left, span.right))
+    return same(span, minus(end, offset))
+
+
 def _union(
     b: Bound, target: Sequence[Expr], held: Sequence[Expr], offsets: Sequence[Expr], written: Sequence[Expr]
 ) -> list[Expr]:
     ends = [plus(o, w) for o, w in zip(offsets, written)]
-    grows = [axis for axis, (end, have) in enumerate(zip(ends, held)) if not at_most(end, have)]
+    grows = [
+        axis for axis, (end, have) in enumerate(zip(ends, held))
+        if not at_most(end, have) and not _reaches_at_most(have, offsets[axis], written[axis])
+    ]  # fmt: skip
     if not grows:
         return list(held)
     if len(grows) > 1:

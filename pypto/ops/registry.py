@@ -94,6 +94,8 @@ class OpDecl:
     """What a user should be told of a call that is right but hardly meant."""
     tile_form: str | None = None
     """The tile operator a tensor operator maps to, argument by argument."""
+    spelled: tuple[str, str] | None = None
+    """A flag, and the name of the function that sets it: such calls are written, and print, under that name."""
     effects: Mapping[str, EffectRule] = field(default_factory=dict)
     """Arguments whose effect depends on the call's attributes."""
     channel: WriteChannel | None = None

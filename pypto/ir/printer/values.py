@@ -209,8 +209,16 @@ class ValuePrinter:
         if decl is None or (not e.kwargs and _args_lead(decl)):
             parts = [*map(self.expr, e.args), *self.kwargs(e)]
         else:
+            if decl.spelled is not None and e.kwargs.get(decl.spelled[0]):
+                return self._spelled(e, *decl.spelled)
             parts = self.in_declared_order(e, decl)
         return f"{self.op_name(op.name)}({', '.join(parts + self.attrs(e.attrs) if e.attrs else parts)})"
+
+    def _spelled(self, e: Any, flag: str, function: str) -> str:
+        """A call whose ``flag`` is set, under the function that sets it."""
+        kwargs = {k: v for k, v in e.kwargs.items() if k != flag}
+        parts = self.in_declared_order(e.replace(kwargs=kwargs), e.op.decl)
+        return f"{self.op_name(e.op.name.rpartition('.')[0])}.{function}({', '.join(parts + self.attrs(e.attrs))})"
 
     def op_name(self, name: str) -> str:
         head, _, last = name.rpartition(".")

@@ -22,6 +22,7 @@ from ...ir.types import (
     UnknownType,
     implicit_view,
 )
+from ...ops.rules import all_same
 from .driver import Rule
 from .ssa import last_stmt
 from .valid_shapes import findings, has_view
@@ -205,8 +206,10 @@ def _view_difference(a: ShapedType, b: ShapedType) -> _Difference | None:
             return E.DISTRIBUTED_WINDOW_IDENTITY_MISMATCH, what, "they lie in different windows"
     if isinstance(a, TileType) and isinstance(b, TileType):
         left, right = a.get_effective_tile_view(), b.get_effective_tile_view()
-        # Valid extents are compared above, and may be equal without being the same expression.
-        if left.replace(valid_shape=right.valid_shape) != right:
+        # Valid extents are compared above, and may be equal without being the same expression. A whole tile has no
+        # cells that padding could be about.
+        pad = right.pad if all_same(a.valid_shape, a.shape) else left.pad
+        if left.replace(valid_shape=right.valid_shape, pad=pad) != right:
             return E.TILE_VIEW_MISMATCH, "Tile view metadata", "layout, stride, padding or start differ"
     return None
 

@@ -16,10 +16,5 @@ def put(*args: Any, span: Span | None = None, **kwargs: Any) -> Any:
     return tile.put(*args, span=span or Span.here(), **kwargs)
 
 
-def _remote_load_with_physical_tail_padding(*args: Any, span: Span | None = None) -> Any:
-    """``pld.tile.remote_load`` that may read on to the end of the slice's last transfer block."""
-    return tile.remote_load(*args, span=span or Span.here(), allow_physical_tail_padding=True)
-
-
 def __getattr__(name: str) -> Any:
     return getattr(tile, name)
