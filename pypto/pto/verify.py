@@ -7,11 +7,13 @@ from functools import cache
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pypto.backend.target import Target
 
+from .attrs import plain
 from .comm_ops import Get, Notify, PollSignal, Put, WaitSignal
 from .comm_rules import check_signal, check_transfer
 from .dialect import InstructionOp, operand_type
@@ -46,6 +48,12 @@ def architecture(module: ModuleOp) -> str:
     """``a2a3`` or ``a5``, from the module's attribute; a2a3 when it states none."""
     found = module.attributes.get("pto.target_arch")
     return found.data if isinstance(found, StringAttr) else "a2a3"
+
+
+def kernel_kind(function: FuncOp) -> str:
+    """``cube`` or ``vector``: the core a function says it runs on; a vector core when it says nothing."""
+    found = function.attributes.get("pto.kernel_kind")
+    return plain(found) if found is not None else "vector"
 
 
 def constant(value: SSAValue) -> int | None:

@@ -7,17 +7,16 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ..backend.target import Target
 from ..dtypes import DataType
-from ..errors import InternalError, user_error
-from ..ir.enums import ParamDirection
+from ..errors import user_error
+from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import ConstInt, Var
 from ..ir.naming import written_name
-from ..ir.program import Function, Program, is_incore_type, summarize
+from ..ir.program import Function, Program, is_incore_type, is_orchestration_like, summarize
 from ..ir.types import ScalarType, TensorType
 
 if TYPE_CHECKING:
@@ -55,16 +54,6 @@ class ParamInfo:
         dims = param.type.shape if isinstance(param.type, TensorType) else None
         shape = None if dims is None else [d.value if isinstance(d, ConstInt) else None for d in dims]
         return cls(written_name(param.name_hint), direction, param.dtype, shape)
-
-
-class Block(NamedTuple):
-    """Which of the blocks of a launch runs."""
-
-    index: int
-    count: int
-
-
-_WHOLE = Block(0, 1)
 
 
 class CompiledProgram:
@@ -182,8 +171,10 @@ class CompiledProgram:
         return lambda *args: self._run(function, args)
 
     def _run(self, function: Function, args: Sequence[Any]) -> Any:
+        from ..simulator.scheduler import Scheduler
         from .arrays import ArrayArg, bind_array, bind_scalar, is_torch, like_caller, new_array
         from .host import Host
+        from .launch import Launcher
 
         dims: dict[Var, int] = {}
         bound: list[Any] = []
@@ -197,10 +188,15 @@ class CompiledProgram:
         self.reports = []
         values = [b.array if isinstance(b, ArrayArg) else b for b in bound]
         functions = {f.name: f for f in self.lowered.functions.values()}
-        if is_incore_type(function.func_type):
-            results = self._launch(function, values)
+        scheduler = Scheduler()
+        launcher = Launcher(functions, self.target, self._kernel, self._report, scheduler)
+        if is_orchestration_like(function.func_type) or function.func_type is FunctionType.Opaque:
+            steps = Host(functions, launcher.launch, dims, self.target).run(function, values)
         else:
-            results = Host(functions, self._launch, dims, self.target).run(function, values)
+            steps = launcher.launch(function, values)
+        task = scheduler.spawn(function.name, steps)
+        scheduler.run()
+        results = task.result
         for b in bound:
             if isinstance(b, ArrayArg):
                 b.write_back()
@@ -210,56 +206,8 @@ class CompiledProgram:
                 for r in results]  # fmt: skip
         return None if not made else made[0] if len(made) == 1 else tuple(made)
 
-    def _launch(
-        self, function: Function, values: Sequence[Any], blocks: int | None = None, block: Block = _WHOLE
-    ) -> list[Any]:
-        """Run a called function: a kernel from its PTO text, a host function in a frame of its own.
-
-        ``blocks`` launches it that often, one block after the other; without, it is part of ``block``.
-        """
-        from .arrays import ArrayArg, bind_array
-
-        dims: dict[Var, int] = {}
-        tensors = [bind_array(p, v, dims) if isinstance(p.type, TensorType) else None
-                   for p, v in zip(function.params, values)]  # fmt: skip
-        each = [block] if blocks is None else [Block(i, blocks) for i in range(blocks)]
-        if not is_incore_type(function.func_type):
-            return self._host(function, values, dims, each)
-        arrays = [t.array for t in tensors if isinstance(t, ArrayArg)]
-        scalars = [v for p, v in zip(function.params, values) if isinstance(p.type, ScalarType)]
-        kernel = self._kernel(function.name)
-        for lane in each:
-            report = kernel.run(
-                [*arrays, *scalars, *self._extra_args(function, dims, lane)],
-                block_idx=lane.index,
-                block_num=lane.count,
-            )
-            self.reports.append((function.name, report))
-        for t in tensors:
-            if t is not None:
-                t.write_back()
-        return _returned(function, values)
-
-    def _host(
-        self, function: Function, values: Sequence[Any], dims: Mapping[Var, int], each: Sequence[Block]
-    ) -> list[Any]:
-        from .host import Host
-
-        functions = {f.name: f for f in self.lowered.functions.values()}
-        results: list[Any] | None = None
-        for block in each:
-            results = Host(functions, partial(self._launch, block=block), dims, self.target).run(function, values)
-        return results if results is not None else _returned(function, values)
-
-    def _extra_args(self, function: Function, dims: Mapping[Var, int], block: Block) -> list[int]:
-        from ..codegen.kernel import dynamic_dims, lane_parameters
-
-        lanes = {
-            "tile.get_block_idx": block.index,
-            "tile.get_block_num": block.count,
-            "tile.get_subblock_idx": 0,
-        }
-        return [*(dims[d] for d in dynamic_dims(function)), *(lanes[op] for op in lane_parameters(function))]
+    def _report(self, name: str, report: SimReport) -> None:
+        self.reports.append((name, report))
 
     def _kernel(self, name: str) -> SimKernel:
         found = self._simulated.get(name)
@@ -303,15 +251,3 @@ def _all_arguments(function: Function, args: Sequence[Any]) -> list[Any]:
         made = ", ".join(written_name(p.name_hint) for p, out in zip(function.params, outs) if out)
         count += f" or {len(outs) - sum(outs)} without {made}"
     raise user_error(TypeError, f"{function.name} takes {count}, got {len(args)}", function.span)
-
-
-def _returned(function: Function, values: Sequence[Any]) -> list[Any]:
-    """What a function that ran on ``values`` hands back: tensors it was given. InternalError for anything else."""
-    from ..passes.return_lineage import returned_params
-
-    found: list[Any] = []
-    for index in returned_params(function):
-        if index is None:
-            raise InternalError(f"{function.name!r} returns a value that is not a parameter", function.span)
-        found.append(values[index])
-    return found

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    from ..simulator.scheduler import Steps
+
 from ..backend import Target
 from ..errors import InternalError, user_error
 from ..ir import expr as E
@@ -44,8 +46,8 @@ from ..ir.stmt import (
 )  # fmt: skip
 from ..ops.registry import Bound, rebind
 
-Launch = Callable[[Function, Sequence[Any], "int | None"], list[Any]]
-"""Runs a function on arguments, as part of this block, or as so many blocks of its own."""
+Launch = Callable[[Function, Sequence[Any], "int | None"], "Steps"]
+"""Runs a function on arguments, as part of this block, or as so many blocks of its own; gives its results."""
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     E.Add: lambda a, b: a + b, E.Sub: lambda a, b: a - b, E.Mul: lambda a, b: a * b,
@@ -73,10 +75,10 @@ class Host:
         self.functions, self.launch, self.target = functions, launch, target
         self.env: dict[Var, Any] = dict(dims)
 
-    def run(self, function: Function, args: Sequence[Any]) -> list[Any]:
-        """Run ``function``; its returned values."""
+    def run(self, function: Function, args: Sequence[Any]) -> Steps:
+        """Run ``function``; gives its returned values. It waits where a launch does."""
         self.env.update(zip(function.params, args))
-        return self._block(function.body) or []
+        return (yield from self._block(function.body)) or []
 
     @staticmethod
     def scalar(expr: Expr, env: Mapping[Var, Any]) -> Any:
@@ -94,44 +96,47 @@ class Host:
             return expr.value
         raise InternalError(f"the host has no value for a {type(expr).__name__}", expr.span)
 
-    # Statements: a block returns what it returned or yielded, None when it ran to its end.
+    # Statements: a block gives what it returned or yielded, None when it ran to its end.
 
-    def _block(self, stmt: Stmt | None) -> list[Any] | None:
+    def _block(self, stmt: Stmt | None) -> Steps:
         if stmt is None:
             return None
         handler = _HANDLERS.get(type(stmt))
         if handler is None:
             raise InternalError(f"the host cannot run a {type(stmt).__name__}", stmt.span)
-        return handler(self, stmt)
+        return (yield from handler(self, stmt))
 
-    def _seq(self, stmt: SeqStmts) -> list[Any] | None:
+    def _seq(self, stmt: SeqStmts) -> Steps:
         for s in stmt.stmts:
-            done = self._block(s)
+            done = yield from self._block(s)
             if done is not None:
                 return done
         return None
 
-    def _assign(self, stmt: AssignStmt) -> None:
-        self.env[stmt.var] = self._value(stmt.value)
+    def _assign(self, stmt: AssignStmt) -> Steps:
+        self.env[stmt.var] = yield from self._result(stmt.value)
 
-    def _eval(self, stmt: EvalStmt) -> None:
-        self._value(stmt.expr)
+    def _eval(self, stmt: EvalStmt) -> Steps:
+        yield from self._result(stmt.expr)
 
-    def _leave(self, stmt: ReturnStmt | YieldStmt) -> list[Any]:
-        return [self._value(v) for v in stmt.values]
+    def _leave(self, stmt: ReturnStmt | YieldStmt) -> Steps:
+        values = []
+        for v in stmt.values:
+            values.append((yield from self._result(v)))
+        return values
 
-    def _scope(self, stmt: RuntimeScopeStmt) -> list[Any] | None:
-        return self._block(stmt.body)
+    def _scope(self, stmt: RuntimeScopeStmt) -> Steps:
+        return (yield from self._block(stmt.body))
 
-    def _if(self, stmt: IfStmt) -> list[Any] | None:
+    def _if(self, stmt: IfStmt) -> Steps:
         taken = stmt.then_body if self._value(stmt.condition) else stmt.else_body
-        done = self._block(taken)
+        done = yield from self._block(taken)
         if not stmt.return_vars:
             return done
         self.env.update(zip(stmt.return_vars, done or []))
         return None
 
-    def _for(self, stmt: ForStmt) -> list[Any] | None:
+    def _for(self, stmt: ForStmt) -> Steps:
         start, stop, step = (self._value(e) for e in (stmt.start, stmt.stop, stmt.step))
         if step == 0:
             raise user_error(ValueError, "a loop's step is 0", stmt.span)
@@ -139,20 +144,20 @@ class Host:
         for i in range(start, stop, step):
             self.env[stmt.loop_var] = i
             self.env.update(zip(stmt.iter_args, carried))
-            done = self._block(stmt.body)
+            done = yield from self._block(stmt.body)
             if done is not None and not stmt.iter_args:
                 return done
             carried = done if done is not None else carried
         self.env.update(zip(stmt.return_vars, carried))
         return None
 
-    def _while(self, stmt: WhileStmt) -> list[Any] | None:
+    def _while(self, stmt: WhileStmt) -> Steps:
         carried = [self._value(a.init_value) for a in stmt.iter_args]
         while True:
             self.env.update(zip(stmt.iter_args, carried))
             if not self._value(stmt.condition):
                 break
-            done = self._block(stmt.body)
+            done = yield from self._block(stmt.body)
             if done is not None and not stmt.iter_args:
                 return done
             carried = done if done is not None else carried
@@ -161,11 +166,22 @@ class Host:
 
     # Values
 
+    def _result(self, expr: Expr) -> Steps:
+        """The value of what a statement holds: a launch, a tuple of them, or any expression."""
+        if isinstance(expr, Submit):
+            retired = expr.predicate is not None and not self._value(expr.predicate)
+            # The last value is the task's id, which only other launches read.
+            return (*(yield from self._invoke(expr, expr.core_num, retired)), _A_TASK)
+        if isinstance(expr, Call) and isinstance(expr.op, GlobalVar):
+            results = yield from self._invoke(expr, expr.attrs.get("core_num"))
+            return results[0] if len(results) == 1 else tuple(results)
+        if isinstance(expr, TupleGetItemExpr):
+            return (yield from self._result(expr.tuple))[expr.index]
+        return self._value(expr)
+
     def _value(self, expr: Expr) -> Any:
         if isinstance(expr, Call):
             return self._call(expr)
-        if isinstance(expr, Submit):
-            return self._submit(expr)
         if isinstance(expr, MakeTuple):
             return tuple(self._value(e) for e in expr.elements)
         if isinstance(expr, TupleGetItemExpr):
@@ -173,30 +189,24 @@ class Host:
         return Host.scalar(expr, self.env)
 
     def _call(self, call: Call) -> Any:
-        if isinstance(call.op, GlobalVar):
-            results = self._invoke(call, call.attrs.get("core_num"))
-            return results[0] if len(results) == 1 else tuple(results)
         handler = _OPS.get(call.op.name)
-        if handler is None:
-            raise user_error(
-                ValueError,
-                f"{call.op.name} runs on a core, not on the host",
-                call.span,
-                hint="put it inside `with pl.at(level=pl.Level.CORE_GROUP):`",
-            )
-        return handler(self, rebind(call), call)
+        if handler is not None:
+            return handler(self, rebind(call), call)
+        if isinstance(call.op, GlobalVar):
+            raise InternalError(f"the launch of {call.op.name!r} stands inside an expression", call.span)
+        raise user_error(
+            ValueError,
+            f"{call.op.name} runs on a core, not on the host",
+            call.span,
+            hint="put it inside `with pl.at(level=pl.Level.CORE_GROUP):`",
+        )
 
-    def _submit(self, task: Submit) -> tuple[Any, ...]:
-        """The task's results and its id, which only other launches read."""
-        retired = task.predicate is not None and not self._value(task.predicate)
-        return (*self._invoke(task, task.core_num, retired), _A_TASK)
-
-    def _invoke(self, call: Call | Submit, core_num: Expr | None, retired: bool = False) -> list[Any]:
+    def _invoke(self, call: Call | Submit, core_num: Expr | None, retired: bool = False) -> Steps:
         function = self.functions[call.op.name]
         blocks = self._value(core_num) if core_num is not None else function.attrs.get("core_num")
         if blocks is not None and blocks < 1:
             raise user_error(ValueError, f"{function.name} is launched on {blocks} blocks", call.span)
-        return self.launch(function, [self._value(a) for a in call.args], 0 if retired else blocks)
+        return (yield from self.launch(function, [self._value(a) for a in call.args], 0 if retired else blocks))
 
     def _dims(self, bound: Bound, name: str) -> list[int]:
         return [int(self._value(d)) for d in bound.dims(name)]
@@ -326,7 +336,7 @@ _OPS: dict[str, Callable[[Host, Bound, Call], Any]] = {
 HOST_OPS = frozenset(_OPS)
 """Operators the host runs; all others need a core."""
 
-_HANDLERS: dict[type, Callable[[Host, Any], list[Any] | None]] = {
+_HANDLERS: dict[type, Callable[[Host, Any], Steps]] = {
     SeqStmts: Host._seq,
     AssignStmt: Host._assign,
     EvalStmt: Host._eval,

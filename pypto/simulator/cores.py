@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from pypto.backend.target import Target
 from pypto.pto.errors import PtoError
@@ -13,10 +14,14 @@ from pypto.pto.targets import memories
 from .memory import Memory, check_range
 from .tile import CheckedTile, SimTile
 
+if TYPE_CHECKING:
+    from .grid import Group
+
 
 class Core:
     """Memories of one core, made on first use and filled with ``poison``; block and sub-block indices.
 
+    ``kind`` is ``cube`` or ``vector``, ``group`` the block of a launch it belongs to.
     ``executed`` counts instructions by site and by the valid extents of the tile they worked on.
     """
 
@@ -24,6 +29,8 @@ class Core:
         "target",
         "poison",
         "sanitize",
+        "kind",
+        "group",
         "block_idx",
         "block_num",
         "subblock_idx",
@@ -43,7 +50,10 @@ class Core:
         block_idx: int = 0,
         block_num: int = 1,
         subblock_idx: int = 0,
+        kind: str = "vector",
+        group: Group,
     ) -> None:
+        self.kind, self.group = kind, group
         self.target, self.poison, self.sanitize = target, poison, sanitize
         self.block_idx, self.block_num, self.subblock_idx = block_idx, block_num, subblock_idx
         self.subblock_num = target.vectors_per_group
@@ -51,6 +61,12 @@ class Core:
         self._memories: dict[str, Memory] = {}
         self._tile: type[SimTile] = CheckedTile if sanitize else SimTile
         self._next: dict[str, int] = {}
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        lane = f"vector lane {self.subblock_idx}" if self.kind == "vector" else "the cube"
+        return f"{lane} of block {self.block_idx}"
 
     def memory(self, loc: str) -> Memory:
         """The memory of tiles with that ``loc``. Raises PtoError when the core has none."""

@@ -19,38 +19,50 @@ from pypto.pto.parser import location_of, parse_module
 from pypto.pto.scalar_types import scalar_name
 from pypto.pto.targets import target_of
 from pypto.pto.types import PtrType
-from pypto.pto.verify import architecture, verify_module
+from pypto.pto.verify import architecture, kernel_kind, verify_module
 
 from .compile import Function
 from .cores import Core
+from .grid import CUBE, Grid
 from .report import SimReport
 from .scalars import width, wrap
+from .scheduler import Steps, run_alone
 from .window import Buffer, Pointer
 
 Argument = np.ndarray | int | float | np.generic
 
 
 class SimKernel:
-    """One function of a module, ready to run. It is compiled on the first run."""
+    """One function of a module, ready to run. It is compiled on the first run. ``kind`` is ``cube`` or ``vector``."""
 
     def __init__(self, op: FuncOp, target: Target, siblings: dict[str, SimKernel]) -> None:
         self._op, self.target, self._siblings = op, target, siblings
         self.name = op.sym_name.data
+        self.kind = kernel_kind(op)
+        self._compiling = False
         self.parameters: tuple[Attribute, ...] = tuple(op.function_type.inputs.data)
 
     @cached_property
     def function(self) -> Function:
         """The compiled function; reading this does now what the first run would."""
-        return Function(self._op, self.target, self._call)
+        return self._compile(sanitize=False)
 
     @cached_property
     def sanitized_function(self) -> Function:
         """The function compiled with the checks of a sanitized run."""
-        return Function(self._op, self.target, self._call, sanitize=True)
+        return self._compile(sanitize=True)
 
-    def _call(self, name: str, core: Core, values: Sequence[Any]) -> Sequence[Any]:
-        kernel = self._siblings[name]
-        return (kernel.sanitized_function if core.sanitize else kernel.function).call(core, values)
+    def _compile(self, sanitize: bool) -> Function:
+        if self._compiling:
+            raise PtoError(f"{self.name} calls itself", location_of(self._op))
+        self._compiling = True
+        try:
+            return Function(self._op, self.target, lambda name: self._siblings[name].compiled(sanitize), sanitize)
+        finally:
+            self._compiling = False
+
+    def compiled(self, sanitize: bool) -> Function:
+        return self.sanitized_function if sanitize else self.function
 
     def run(
         self,
@@ -74,22 +86,25 @@ class SimKernel:
         """
         if not 0 <= poison <= 255:
             raise ValueError(f"poison is one byte, got {poison}")
+        if not 0 <= block_idx < block_num:
+            raise ValueError(f"there is no block {block_idx} of {block_num}")
+        cubes, lanes = (1, 0) if self.kind == CUBE else (0, subblock_idx + 1)
+        grid = Grid(self.target, block_num, cubes, lanes, sanitize=sanitize, poison=poison)
+        return run_alone(self.name, self.start(args, grid.groups[block_idx].core(self.kind, subblock_idx)))
+
+    def start(self, args: Sequence[Argument], core: Core) -> Steps:
+        """Run on ``core`` under a scheduler, as `run` does; gives the report."""
         if len(args) != len(self.parameters):
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments, got {len(args)}")
         values = [
             _argument(f"argument {position} of {self.name}", kind, value)
             for position, (kind, value) in enumerate(zip(self.parameters, args, strict=True))
         ]
-        core = Core(
-            self.target,
-            poison=poison,
-            sanitize=sanitize,
-            block_idx=block_idx,
-            block_num=block_num,
-            subblock_idx=subblock_idx,
-        )
-        with np.errstate(all="ignore"):
-            (self.sanitized_function if sanitize else self.function).call(core, values)
+        function = self.compiled(core.sanitize)
+        if function.resumes:
+            yield from function.start(core, values)
+        else:
+            function.call(core, values)
         return _report(core)
 
 

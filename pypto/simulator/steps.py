@@ -7,7 +7,7 @@ the core.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -20,19 +20,58 @@ from pypto.pto.spec import Instruction, Site
 from pypto.pto.types import TileBufType
 from pypto.pto.verify import site_of
 
-from .cores import Core
 from .sanitize import watch
 from .scalars import scalar_function
+from .scheduler import Steps
+
+if TYPE_CHECKING:
+    from .compile import Function
 
 Env = list[Any]
 Step = Callable[[Env], None]
-Invoke = Callable[[str, Core, Sequence[Any]], Sequence[Any]]
-"""Runs another function of the module, by name, on the same core."""
+Functions = Callable[[str], "Function"]
+"""Another function of the module, by name."""
+
+
+class Resuming(NamedTuple):
+    """A step that may have to wait for another core: run it with ``yield from``."""
+
+    run: Callable[[Env], Steps]
+
+
+AnyStep = Step | Resuming
+
+
+def plain(steps: Sequence[AnyStep]) -> list[Step]:
+    """The steps that never wait; all of them in most kernels."""
+    return [step for step in steps if not isinstance(step, Resuming)]
+
+
+def resume(steps: Sequence[AnyStep], env: Env) -> Steps:
+    """Run steps of which some may wait."""
+    for step in steps:
+        if isinstance(step, Resuming):
+            yield from step.run(env)
+        else:
+            step(env)
 
 
 def located(error: PtoError, loc: Location | None) -> PtoError:
     """The error with the place of the operation that raised it, unless it has one."""
     return error if error.span is not None or loc is None else PtoError(error.message, loc, error.hint, error.note)
+
+
+def guard_resuming(run: Callable[[Env], Steps], op: Operation) -> Resuming:
+    """A step that may wait, with errors naming the place of ``op``."""
+    loc = location_of(op)
+
+    def guarded(env: Env) -> Steps:
+        try:
+            yield from run(env)
+        except PtoError as error:
+            raise located(error, loc) from None
+
+    return Resuming(guarded)
 
 
 def guard(step: Step, op: Operation) -> Step:
@@ -48,16 +87,16 @@ def guard(step: Step, op: Operation) -> Step:
     return guarded
 
 
-BUILDERS: dict[type[Operation], Callable[[Compiler, Any], Step | None]] = {}
+BUILDERS: dict[type[Operation], Callable[[Compiler, Any], AnyStep | None]] = {}
 """What makes the step of each kind of operation; filled by `control` and `data`. None when it needs no step."""
 
 
 class Compiler:
     """Compiles one function; `template` is the initial ``env``, constants filled in."""
 
-    def __init__(self, target: Target, invoke: Invoke, sanitize: bool) -> None:
+    def __init__(self, target: Target, functions: Functions, sanitize: bool) -> None:
         self.target = target
-        self.invoke = invoke
+        self.functions = functions
         self.sanitize = sanitize
         self.template: Env = [None]
         self.slots: dict[SSAValue, int] = {}
@@ -77,16 +116,16 @@ class Compiler:
     def slots_of(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
         return tuple(self.slot(value) for value in values)
 
-    def block(self, block: Block) -> list[Step]:
+    def block(self, block: Block) -> list[AnyStep]:
         """Steps of a block, without its terminator."""
-        steps: list[Step] = []
+        steps: list[AnyStep] = []
         for op in block.ops:
             step = self.step(op)
             if step is not None:
                 steps.append(step)
         return steps
 
-    def step(self, op: Operation) -> Step | None:
+    def step(self, op: Operation) -> AnyStep | None:
         if isinstance(op, InstructionOp):
             return self.instruction(op)
         build = BUILDERS.get(type(op))

@@ -1,0 +1,154 @@
+"""Running what a host function launches: kernels on the cores of their blocks, groups of kernels side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..backend.target import Target
+from ..codegen.kernel import dynamic_dims, lane_parameters
+from ..errors import InternalError
+from ..ir.enums import FunctionType
+from ..ir.expr import Var
+from ..ir.program import Function, is_incore_type, summarize
+from ..ir.types import ScalarType, TensorType
+from ..passes.return_lineage import returned_params
+from ..passes.vector_lanes import vector_lanes
+from .arrays import ArrayArg, bind_array
+from .host import Host, Launch
+
+if TYPE_CHECKING:
+    from ..simulator import SimKernel, SimReport
+    from ..simulator.grid import Grid, Group
+    from ..simulator.scheduler import Scheduler, Steps, Task
+
+
+class Place(NamedTuple):
+    """Where a called function runs: a block of a launch. ``running`` are kernels its caller does not wait for yet."""
+
+    group: Group
+    running: list[Task] | None = None
+
+
+class Launcher:
+    """Launches the functions of one program. ``kernel`` gives the PTO of one, ``report`` takes what each did."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        target: Target,
+        kernel: Callable[[str], SimKernel],
+        report: Callable[[str, SimReport], None],
+        scheduler: Scheduler,
+    ) -> None:
+        self.functions, self.target, self.kernel = functions, target, kernel
+        self.report, self.scheduler = report, scheduler
+        self._cores: dict[str, tuple[int, int]] = {}
+
+    def launch(
+        self, function: Function, values: Sequence[Any], blocks: int | None = None, place: Place | None = None
+    ) -> Steps:
+        """Run a called function; gives its results. The blocks of a launch run side by side.
+
+        ``blocks`` launches it on so many blocks; without, it is part of the block ``place``, or a block of its own.
+        """
+        dims: dict[Var, int] = {}
+        bound = [bind_array(p, v, dims) if isinstance(p.type, TensorType) else v
+                 for p, v in zip(function.params, values)]  # fmt: skip
+        run = partial(self._in_place, function, bound, dims)
+        if blocks is None and place is not None:
+            results = yield from run(place)
+        elif blocks is None:
+            results = yield from run(Place(self._grid(function, 1).groups[0]))
+        else:
+            grid = self._grid(function, blocks)
+            tasks = [self.scheduler.spawn(f"block {g.index} of {function.name}", run(Place(g))) for g in grid.groups]
+            results = (yield from self.scheduler.join(tasks))[-1] if tasks else _returned(function, bound)
+        for b in bound:
+            if isinstance(b, ArrayArg):
+                b.write_back()
+        given = {id(b.array): v for b, v in zip(bound, values) if isinstance(b, ArrayArg)}
+        return [given.get(id(r), r) for r in results]
+
+    def _in_place(self, function: Function, bound: Sequence[Any], dims: Mapping[Var, int], place: Place) -> Steps:
+        """Run one block of a function on arguments that are checked."""
+        arrays = [b.array if isinstance(b, ArrayArg) else b for b in bound]
+        if is_incore_type(function.func_type):
+            yield from self._kernel(function, arrays, dims, place)
+            return _returned(function, arrays)
+        running: list[Task] | None = [] if function.func_type is FunctionType.Group else place.running
+        inner = Place(place.group, running)
+        results = yield from self._host(partial(self.launch, place=inner), dims).run(function, arrays)
+        if running is not None and running is not place.running:
+            yield from self.scheduler.join(running)
+        return results
+
+    def _host(self, launch: Launch, dims: Mapping[Var, int]) -> Host:
+        return Host(self.functions, launch, dims, self.target)
+
+    def _kernel(self, function: Function, arrays: Sequence[Any], dims: Mapping[Var, int], place: Place) -> Steps:
+        """Run a kernel on its cores of a block; in a group, start it only: the group waits for all it started."""
+        kernel = self.kernel(function.name)
+        lanes = range(vector_lanes(function, self.target) if kernel.kind == "vector" else 1)
+        each = [self._on_core(function, kernel, arrays, dims, place.group, lane) for lane in lanes]
+        if place.running is None and len(each) == 1:
+            yield from each[0]
+            return
+        cores = [place.group.core(kernel.kind, lane) for lane in lanes]
+        tasks = [self.scheduler.spawn(f"{core.name}, {function.name!r},", steps) for core, steps in zip(cores, each)]
+        if place.running is None:
+            yield from self.scheduler.join(tasks)
+        else:
+            place.running.extend(tasks)
+
+    def _on_core(
+        self,
+        function: Function,
+        kernel: SimKernel,
+        arrays: Sequence[Any],
+        dims: Mapping[Var, int],
+        group: Group,
+        lane: int,
+    ) -> Steps:
+        """One kernel on one core."""
+        tensors = [a for p, a in zip(function.params, arrays) if isinstance(p.type, TensorType)]
+        scalars = [a for p, a in zip(function.params, arrays) if isinstance(p.type, ScalarType)]
+        known = {
+            "tile.get_block_idx": group.index,
+            "tile.get_block_num": group.grid.blocks,
+            "tile.get_subblock_idx": lane,
+        }
+        extra = [*(dims[d] for d in dynamic_dims(function)), *(known[op] for op in lane_parameters(function))]
+        report = yield from kernel.start([*tensors, *scalars, *extra], group.core(kernel.kind, lane))
+        self.report(function.name, report)
+
+    def _grid(self, function: Function, blocks: int) -> Grid:
+        from ..simulator.grid import Grid
+
+        cubes, lanes = self._cores_of(function)
+        return Grid(self.target, blocks, cubes, lanes)
+
+    def _cores_of(self, function: Function) -> tuple[int, int]:
+        """How many cube cores and vector lanes each block of a function takes."""
+        found = self._cores.get(function.name)
+        if found is None:
+            if is_incore_type(function.func_type):
+                cube = self.kernel(function.name).kind == "cube"
+                found = (1, 0) if cube else (0, vector_lanes(function, self.target))
+            else:
+                inside = [self._cores_of(self.functions[name]) for name in sorted(summarize(function).callees)]
+                found = max((c for c, _ in inside), default=0), max((v for _, v in inside), default=0)
+            self._cores[function.name] = found
+        return found
+
+
+def _returned(function: Function, values: Sequence[Any]) -> list[Any]:
+    """What a function that ran on ``values`` hands back: tensors it was given. InternalError for anything else."""
+    found: list[Any] = []
+    for index in returned_params(function):
+        if index is None:
+            raise InternalError(f"{function.name!r} returns a value that is not a parameter", function.span)
+        value = values[index]
+        found.append(value.array if isinstance(value, ArrayArg) else value)
+    return found
