@@ -20,7 +20,7 @@ from .host import Host, Launch
 
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
-    from ..simulator.grid import Grid, Group
+    from ..simulator.grid import Group
     from ..simulator.scheduler import Scheduler, Steps, Task
 
 
@@ -57,13 +57,11 @@ class Launcher:
         bound = [bind_array(p, v, dims) if isinstance(p.type, TensorType) else v
                  for p, v in zip(function.params, values)]  # fmt: skip
         run = partial(self._in_place, function, bound, dims)
-        if blocks is None and place is not None:
-            results = yield from run(place)
-        elif blocks is None:
-            results = yield from run(Place(self._grid(function, 1).groups[0]))
+        if blocks is None:
+            results = yield from run(place or Place(self._groups(function, 1)[0]))
         else:
-            grid = self._grid(function, blocks)
-            tasks = [self.scheduler.spawn(f"block {g.index} of {function.name}", run(Place(g))) for g in grid.groups]
+            tasks = [self.scheduler.spawn(f"block {group.index} of {function.name}", run(Place(group)))
+                     for group in self._groups(function, blocks)]  # fmt: skip
             results = (yield from self.scheduler.join(tasks))[-1] if tasks else _returned(function, bound)
         for b in bound:
             if isinstance(b, ArrayArg):
@@ -95,8 +93,7 @@ class Launcher:
         if place.running is None and len(each) == 1:
             yield from each[0]
             return
-        cores = [place.group.core(kernel.kind, lane) for lane in lanes]
-        tasks = [self.scheduler.spawn(f"{core.name}, {function.name!r},", steps) for core, steps in zip(cores, each)]
+        tasks = [self.scheduler.spawn(f"lane {lane} of {function.name!r}", steps) for lane, steps in zip(lanes, each)]
         if place.running is None:
             yield from self.scheduler.join(tasks)
         else:
@@ -123,11 +120,13 @@ class Launcher:
         report = yield from kernel.start([*tensors, *scalars, *extra], group.core(kernel.kind, lane))
         self.report(function.name, report)
 
-    def _grid(self, function: Function, blocks: int) -> Grid:
-        from ..simulator.grid import Grid
+    def _groups(self, function: Function, blocks: int) -> list[Group]:
+        """The groups of cores a launch of ``function`` takes."""
+        from ..simulator.grid import Grid, Group
 
         cubes, lanes = self._cores_of(function)
-        return Grid(self.target, blocks, cubes, lanes)
+        grid = Grid(self.target, blocks, cubes, lanes)
+        return [Group(grid, index) for index in range(blocks)]
 
     def _cores_of(self, function: Function) -> tuple[int, int]:
         """How many cube cores and vector lanes each block of a function takes."""

@@ -9,7 +9,7 @@ from pypto.backend.target import Target
 from .cores import Core
 from .scheduler import Event
 
-CUBE, VECTOR = "cube", "vector"
+CUBE = "cube"
 
 
 class Meeting:
@@ -19,58 +19,44 @@ class Meeting:
 
     def __init__(self) -> None:
         self.rounds = 0
-        self.arrived: set[Core] = set()
+        self.arrived: set[str] = set()
         self.event = Event()
 
 
 class Group:
-    """One block of a launch: the cores that run it."""
+    """One block of a launch. It does not hold its cores, so that their memories go as soon as they have ended."""
 
-    __slots__ = ("grid", "index", "pipes", "_cores")
+    __slots__ = ("grid", "index")
 
     def __init__(self, grid: Grid, index: int) -> None:
         self.grid, self.index = grid, index
-        self.pipes: dict[Any, Any] = {}
-        self._cores: dict[tuple[str, int], Core] = {}
 
     def core(self, kind: str, lane: int = 0) -> Core:
-        """The cube core, or a vector lane; the same one each time."""
-        found = self._cores.get((kind, lane))
-        if found is None:
-            grid = self.grid
-            found = self._cores[kind, lane] = Core(
-                grid.target,
-                poison=grid.poison,
-                sanitize=grid.sanitize,
-                block_idx=self.index,
-                block_num=grid.blocks,
-                subblock_idx=lane,
-                kind=kind,
-                group=self,
-            )
-        return found
-
-    def cores(self, kind: str) -> list[Core]:
-        """All cores of one kind."""
-        return [self.core(kind, lane) for lane in range(self.grid.lanes if kind == VECTOR else self.grid.cubes)]
+        """The cube core, or a vector lane, with nothing in its memories."""
+        grid = self.grid
+        return Core(
+            grid.target,
+            poison=grid.poison,
+            sanitize=grid.sanitize,
+            block_idx=self.index,
+            block_num=grid.blocks,
+            subblock_idx=lane,
+            kind=kind,
+            group=self,
+        )
 
 
 class Grid:
     """The cores of one launch: ``blocks`` groups, in each ``cubes`` cube cores (one or none) and ``lanes`` vectors."""
 
-    __slots__ = ("target", "blocks", "cubes", "lanes", "sanitize", "poison", "groups", "meetings")
+    __slots__ = ("target", "blocks", "cubes", "lanes", "sanitize", "poison", "meetings")
 
     def __init__(
         self, target: Target, blocks: int, cubes: int, lanes: int, *, sanitize: bool = False, poison: int = 0xFF
     ) -> None:
         self.target, self.blocks, self.cubes, self.lanes = target, blocks, cubes, lanes
         self.sanitize, self.poison = sanitize, poison
-        self.groups = [Group(self, index) for index in range(blocks)]
         self.meetings: dict[Any, Meeting] = {}
-
-    def cores(self, kind: str) -> list[Core]:
-        """All cores of one kind."""
-        return [core for group in self.groups for core in group.cores(kind)]
 
     def meeting(self, key: Any) -> Meeting:
         """The meeting place called ``key``."""

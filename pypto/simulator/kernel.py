@@ -23,7 +23,7 @@ from pypto.pto.verify import architecture, kernel_kind, verify_module
 
 from .compile import Function
 from .cores import Core
-from .grid import CUBE, Grid
+from .grid import CUBE, Grid, Group
 from .report import SimReport
 from .scalars import width, wrap
 from .scheduler import Steps, run_alone
@@ -90,7 +90,7 @@ class SimKernel:
             raise ValueError(f"there is no block {block_idx} of {block_num}")
         cubes, lanes = (1, 0) if self.kind == CUBE else (0, subblock_idx + 1)
         grid = Grid(self.target, block_num, cubes, lanes, sanitize=sanitize, poison=poison)
-        return run_alone(self.name, self.start(args, grid.groups[block_idx].core(self.kind, subblock_idx)))
+        return run_alone(self.name, self.start(args, Group(grid, block_idx).core(self.kind, subblock_idx)))
 
     def start(self, args: Sequence[Argument], core: Core) -> Steps:
         """Run on ``core`` under a scheduler, as `run` does; gives the report."""
