@@ -53,7 +53,7 @@ def architecture(module: ModuleOp) -> str:
 def kernel_kind(function: FuncOp) -> str:
     """``cube`` or ``vector``: the core a function says it runs on; a vector core when it says nothing."""
     found = function.attributes.get("pto.kernel_kind")
-    return plain(found) if found is not None else "vector"
+    return str(plain(found)) if found is not None else "vector"
 
 
 def constant(value: SSAValue) -> int | None:

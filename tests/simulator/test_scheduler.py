@@ -82,7 +82,7 @@ def test_of_many_that_are_stuck_the_first_are_named():
 
     for index in range(20):
         scheduler.spawn(f"core {index}", stuck())
-    with pytest.raises(PtoError, match=r"core 7 waits at k.py:1 for a push; and 12 more$"):
+    with pytest.raises(PtoError, match=r"core 7 waits at k.py:1 for a push; and 12 more\n"):
         scheduler.run()
 
 
@@ -117,7 +117,7 @@ def test_a_wait_for_a_task_that_is_stuck_shows_the_task():
         yield from scheduler.join([scheduler.spawn("inner", stuck())])
 
     scheduler.spawn("outer", outer())
-    with pytest.raises(PtoError, match=r"nothing can go on: inner waits at k.py:2 for a push$"):
+    with pytest.raises(PtoError, match=r"nothing can go on: inner waits at k.py:2 for a push\n"):
         scheduler.run()
 
 
