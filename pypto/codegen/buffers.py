@@ -31,11 +31,15 @@ class Buffers:
         self._tiles: dict[Any, Value] = {}
         self._placed: dict[Expr, Value] = {}
         """Without addresses, the handle that stands for each allocation."""
+        self.shared: set[Var] = set()
+        """Tiles carried by a loop or merged by a branch: they must be where what flows into them is."""
         self._regions: dict[Expr, Sequence[Expr]] = {}
         """Without addresses, the region that is valid in an allocation, known only when the kernel runs."""
 
     def of(self, var: Var) -> Value:
         """The buffer at a tile's address: one handle for each distinct address, type and valid region."""
+        if isinstance(var.type, TileType) and var.type.memref is None:
+            return self._unplaced(var, var.type)
         type, memref = self._allocated(var)
         text = tile_text(type, self.kernel.target)
         dynamic = [d for d in type.valid_shape if not isinstance(d, ConstInt)]
@@ -56,6 +60,12 @@ class Buffers:
         if base is not None:
             self._placed[base] = made
         return made
+
+    def _unplaced(self, var: Var, type: TileType) -> Value:
+        """A buffer of its own that PTOAS places: nobody planned where the tile is."""
+        if var in self.shared:
+            raise self.kernel.unsupported(var, f"tile {var.name_hint!r} without an allocation")
+        return self._alloc(var, type, tile_text(type, self.kernel.target), type.valid_shape, False)
 
     def open(self, var: Var) -> Value:
         """A handle of a tile's own whose valid region can be set, at first everything."""
@@ -117,11 +127,11 @@ class Buffers:
 
     def _alloc(self, var: Var, type: TileType, text: str, extents: Sequence[Expr], movable: bool) -> Value:
         """An ``alloc_tile``, at the head of the function when ``movable``."""
-        assert type.memref is not None
         outer = self.kernel.block
         if movable:
             self.kernel.block = self.kernel.context.prologue
-        address = self._address(type.memref.byte_offset) if self.kernel.options.addresses else None
+        placed = type.memref is not None and self.kernel.options.addresses
+        address = self._address(type.memref.byte_offset) if placed and type.memref is not None else None
         open_rows, open_cols = "v_row=?" in text, "v_col=?" in text
         result = self.kernel.fresh(var.name_hint, text)
         self.kernel.add(Op(

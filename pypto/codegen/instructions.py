@@ -32,9 +32,11 @@ def destination(kernel: KernelBuilder, bound: Bound, result: Var | None) -> Valu
     decl = bound.decl
     if decl.reuses is not None:
         refuse_gaps(kernel, decl, bound[decl.reuses])
-    if result is not None and isinstance(result.type, TileType):
-        return kernel.handle(result)
     written = decl.reuses or decl.inherits
+    if result is not None and isinstance(result.type, TileType):
+        if written is not None and result.type.memref is None:
+            return kernel.value(bound[written])
+        return kernel.handle(result)
     if written is None:
         raise kernel.unsupported(bound.arg(0), f"{decl.name} without a result")
     return kernel.value(bound[written])

@@ -36,11 +36,14 @@ from .scalars import ScalarEmitter
 from .tensors import tensor_view_op
 from .types import ptr_text, scalar_text
 
-_LANES = {
+LANES = {
     "tile.get_block_idx": "__pypto_spmd_block_idx",
     "tile.get_block_num": "__pypto_spmd_block_num",
     "tile.get_subblock_idx": "__pypto_spmd_subblock_idx",
 }
+"""What the parameters are called in which a kernel is told its place."""
+PREFETCH_WORKSPACE = "__pypto_sdma_workspace"
+"""What the launch calls the workspace of asynchronous prefetches."""
 
 
 def lane_parameters(function: Function) -> list[str]:
@@ -132,7 +135,7 @@ class KernelBuilder:
     def _declare_lanes(self) -> None:
         self.lanes: dict[str, Value] = {}
         for op in lane_parameters(self.function):
-            value = self.lanes[op] = Value(f"%{_LANES[op]}", "i32")
+            value = self.lanes[op] = Value(f"%{LANES[op]}", "i32")
             self.context.args.append(value)
 
     def prefetch_workspace(self) -> Value:
@@ -276,6 +279,7 @@ class KernelBuilder:
     def bind_carried(self, var: Var, source: Value | None, init: Expr | None) -> None:
         """A carried or merged variable that is not a scalar: the buffer it shares with what flows into it."""
         if isinstance(var.type, TileType):
+            self.buffers.shared.add(var)
             self.values[var] = self.buffers.of(var)
         elif init is not None:
             self.values[var] = self.value(init)

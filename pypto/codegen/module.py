@@ -30,6 +30,11 @@ def kernel_kind(function: Function) -> str:
     return "cube" if Core.CUBE in cores else "vector"
 
 
+def emits_locations() -> bool:
+    """Whether text names the user's lines where nobody says: not when ``PYPTO_EMIT_PTO_LOC`` is 0, false, off or no."""
+    return os.environ.get("PYPTO_EMIT_PTO_LOC", "1").lower() not in ("0", "false", "off", "no")
+
+
 class PTOCodegen:
     """Writes the kernels of a lowered program as one PTO module.
 
@@ -42,10 +47,10 @@ class PTOCodegen:
     def generate(self, program: Program, emit_tile_addr: bool = True, emit_source_loc: bool | None = None) -> str:
         """The module. Without ``emit_tile_addr`` PTOAS plans memory; ``emit_source_loc`` adds MLIR ``loc``.
 
-        ``emit_source_loc`` left out is decided by ``PYPTO_EMIT_PTO_LOC`` (0 switches it off).
+        ``emit_source_loc`` left out is decided by `emits_locations`.
         """
         if emit_source_loc is None:
-            emit_source_loc = os.environ.get("PYPTO_EMIT_PTO_LOC", "1") != "0"
+            emit_source_loc = emits_locations()
         return render_module(self.build(program, Options(emit_source_loc, emit_tile_addr)))
 
     def build(self, program: Program, options: Options) -> ModuleContext:

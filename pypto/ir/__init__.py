@@ -157,6 +157,7 @@ _ELSEWHERE = {
     "OptimizationStrategy": ".pass_manager",
     "PassDumpLevel": ".pass_manager",
     "VerificationLevel": "..passes",
+    "PassContext": "..passes",
     "make_roundtrip_instrument": ".instruments",
 }
 _SCALAR_FUNCTIONS = frozenset(

@@ -58,7 +58,7 @@ def runtime_kind_from_name(name: str) -> RuntimeKind:
         if runtime_kind_to_name(kind) == name:
             return kind
     known = ", ".join(runtime_kind_to_name(k) for k in RuntimeKind)
-    raise ValueError(f"unknown runtime {name!r}; known are {known}")
+    raise ValueError(f"Unknown runtime {name!r}; known are {known}")
 
 
 def get_default_verification_level() -> VerificationLevel:

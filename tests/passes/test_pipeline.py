@@ -210,5 +210,5 @@ def test_property_sets():
 def test_runtime_names():
     for kind in passes.RuntimeKind:
         assert passes.runtime_kind_from_name(passes.runtime_kind_to_name(kind)) is kind
-    with pytest.raises(ValueError, match="unknown runtime 'ring'; known are tensormap_and_ringbuffer, "):
+    with pytest.raises(ValueError, match="Unknown runtime 'ring'; known are tensormap_and_ringbuffer, "):
         passes.runtime_kind_from_name("ring")

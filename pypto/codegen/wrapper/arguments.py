@@ -1,0 +1,160 @@
+"""What a kernel's entry point unpacks from its argument words, and what it passes on to the kernel.
+
+Tensors come first, then scalars and communication contexts, each a 64-bit word. What PTO codegen added to the kernel's
+parameters has no word: extents are read from the tensors' descriptors, the rest is asked of the runtime.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from ...dtypes import DataType
+from ...errors import user_error
+from ...ir import expr as E
+from ...ir.expr import ConstInt, Expr, Var
+from ...ir.naming import written_name
+from ...ir.program import Function
+from ...ir.types import CommCtxType, ScalarType, TensorType
+from ..kernel import distributed_params, dynamic_dims
+from ..render import environment
+
+_TYPES: Final = {
+    DataType.BOOL: "bool", DataType.INT8: "int8_t", DataType.INT16: "int16_t", DataType.INT32: "int32_t",
+    DataType.INT64: "int64_t", DataType.INDEX: "int64_t", DataType.UINT8: "uint8_t", DataType.UINT16: "uint16_t",
+    DataType.UINT32: "uint32_t", DataType.UINT64: "uint64_t", DataType.FP16: "half", DataType.BF16: "bfloat16_t",
+    DataType.FP32: "float", DataType.FP8E4M3FN: "float8_e4m3_t", DataType.FP8E5M2: "float8_e5m2_t",
+    DataType.FP8E8M0: "float8_e8m0_t", DataType.HF8: "hifloat8_t", DataType.FP4: "float4_e2m1x2_t",
+}  # fmt: skip
+_PAIRED: Final = frozenset({DataType.FP4})
+"""Elements the device counts two by two along the last dimension."""
+_RESERVED: Final = frozenset({
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
+    "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export",
+    "extern", "false", "float", "for", "friend", "goto", "half", "if", "inline", "int", "long", "mutable",
+    "namespace", "new", "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "return",
+    "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef",
+    "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "xor", "args",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A value the entry point passes on: ``kind`` names the macro that declares it, ``word`` is its argument word."""
+
+    kind: str
+    name: str
+    type: str = ""
+    word: int = -1
+    text: str = ""
+
+
+def arguments_of(function: Function) -> list[Argument]:
+    """The arguments of a kernel, but those that every launch has: in the order of its parameters.
+
+    Raises ValueError for an extent that does not follow from the shapes of the tensors.
+    """
+    names = _Names()
+    tensors = [p for p in function.params if isinstance(p.type, TensorType)]
+    scalars = [p for p in function.params if isinstance(p.type, ScalarType)]
+    given = [p for p in function.params if isinstance(p.type, CommCtxType)]
+    known = {p: names.take(p.name_hint) for p in (*tensors, *scalars, *given)}
+    made = [Argument("tensor", known[p], cpp_type(p), i) for i, p in enumerate(tensors)]
+    made += [Argument("scalar", known[p], cpp_type(p), len(made) + i) for i, p in enumerate(scalars)]
+    contexts = [known[p] for p in given]
+    for tensor in distributed_params(function)[len(given) :]:
+        contexts.append(names.take(f"{written_name(tensor.name_hint)}_ctx"))
+    made += [Argument("context", name, "", len(made) + i) for i, name in enumerate(contexts)]
+    for dim in dynamic_dims(function):
+        made.append(Argument("extent", names.take(dim.name_hint), text=_recovered(dim, tensors, known, function)))
+    return made
+
+
+def cpp_type(param: Var) -> str:
+    """The C++ type of a parameter's elements, or of a scalar one. Raises ValueError for a dtype the device lacks."""
+    dtype: DataType = param.type.dtype  # pyright: ignore[reportAttributeAccessIssue]
+    found = _TYPES.get(dtype)
+    if found is None:
+        name = written_name(param.name_hint)
+        raise user_error(ValueError, f"parameter {name!r} holds {dtype}, which a kernel cannot be given", param.span)
+    return found
+
+
+class _Names:
+    """Hands out each C++ identifier once."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set(_RESERVED)
+
+    def take(self, hint: str) -> str:
+        base = re.sub(r"\W", "_", hint) or "v"
+        name, count = base, 0
+        while name in self._used:
+            count += 1
+            name = f"{base}_{count}"
+        self._used.add(name)
+        return name
+
+
+# Extents: a symbol's value, from a dimension that is an expression of it.
+
+
+def _recovered(dim: Var, tensors: list[Var], names: dict[Var, str], function: Function) -> str:
+    for tensor, axis, stated in _dimensions(tensors):
+        shape = _cpp("shape", names[tensor], axis)
+        if tensor.type.dtype in _PAIRED and axis == len(tensor.type.shape) - 1:  # pyright: ignore[reportAttributeAccessIssue]
+            shape = _cpp("times", shape, 2)
+        text = _solve(stated, dim, shape)
+        if text is not None:
+            return text
+    raise user_error(
+        ValueError,
+        f"{written_name(dim.name_hint)!r} has non-invertible uses only in the shapes of {function.name!r}: no tensor's "
+        "extent says what it is",
+        function.span,
+        f"give it as a parameter of its own: {written_name(dim.name_hint)}: pl.Scalar[pl.INDEX]",
+    )
+
+
+def _dimensions(tensors: list[Var]) -> Iterator[tuple[Var, int, Expr]]:
+    for tensor in tensors:
+        for axis, stated in enumerate(tensor.type.shape):  # pyright: ignore[reportAttributeAccessIssue]
+            yield tensor, axis, stated
+
+
+def _solve(stated: Expr, dim: Var, value: str) -> str | None:
+    """``dim`` as C++, where ``stated`` is an expression of it that has the value ``value``; None when many would do."""
+    if stated is dim:
+        return value
+    if not isinstance(stated, E.BinaryExpr):
+        return None
+    left = stated.left.value if isinstance(stated.left, ConstInt) else None
+    right = stated.right.value if isinstance(stated.right, ConstInt) else None
+    if isinstance(stated, (E.Add, E.Mul)) and (left is None) != (right is None):
+        number, rest = (left, stated.right) if left is not None else (right, stated.left)
+        if isinstance(stated, E.Add):
+            return _solve(rest, dim, _cpp("less", value, number))
+        return _solve(rest, dim, _cpp("over", value, number)) if number else None
+    if isinstance(stated, E.Sub) and right is not None:
+        return _solve(stated.left, dim, _cpp("plus", value, right))
+    if isinstance(stated, E.Sub) and left is not None:
+        return _solve(stated.right, dim, _cpp("less", left, value))
+    return None
+
+
+@cache
+def _macros() -> Any:
+    return environment().get_template("wrapper/arguments.cpp.j2").module
+
+
+def _cpp(construct: str, *parts: Any) -> str:
+    """The C++ expression ``construct``, a macro of ``arguments.cpp.j2``, of ``parts``."""
+    return str(getattr(_macros(), construct)(*parts))
+
+
+def unpacking(arguments: list[Argument]) -> str:
+    """The C++ that declares ``arguments``."""
+    return "".join(_cpp(a.kind, a) for a in arguments)

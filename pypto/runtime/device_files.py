@@ -1,0 +1,131 @@
+"""The files from which the device runtime builds a program: a unit for each kernel, the orchestration, their table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ..backend import current_target
+from ..codegen import PTOCodegen, kernel_kind
+from ..codegen.wrapper import kernel_wrapper
+from ..codegen.wrapper.config import kernel_path
+from ..errors import Error
+from ..ir.enums import CoreType, FunctionType
+from ..ir.program import Function, Program, is_incore_type, summarize
+
+Assemble = Callable[[str, str, str], str]
+"""Gives the C++ of PTO text, its module's name and the output folder."""
+_CORES = {"cube": CoreType.CUBE, "vector": CoreType.VECTOR}
+_BLOCK_OPS = frozenset({"tile.get_block_idx", "tile.get_block_num"})
+
+
+class PartialCodegenError(Error):
+    """Some functions have no code. ``files`` has what was made of the others, by path."""
+
+    def __init__(self, message: str, files: Mapping[str, str]) -> None:
+        super().__init__(message, dict(files))
+        self.files = dict(files)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def kernel_groups(program: Program) -> tuple[dict[str, list[Function]], list[Function]]:
+    """Kernels by the Group function that launches them together, and the functions that are in no group."""
+    groups: dict[str, list[Function]] = {}
+    grouped: set[str] = set()
+    for function in program.functions.values():
+        if function.func_type is not FunctionType.Group:
+            continue
+        called = [program.get_function(name) for name in sorted(summarize(function).callees)]
+        members = [f for f in called if f is not None and is_incore_type(f.func_type)]
+        if members:
+            groups[function.name] = members
+            grouped |= {f.name for f in members}
+    rest = [f for f in program.functions.values() if f.name not in grouped and f.func_type is not FunctionType.Group]
+    return groups, rest
+
+
+def assemble(text: str, name: str, output_dir: str) -> str:
+    """The C++ of a module, by the PTOAS of this machine. Raises PtoasError when there is none or it refuses."""
+    from ..toolchain import PtoasError, find_ptoas
+
+    found = find_ptoas()
+    if found is None:
+        raise PtoasError("PTOAS is not on this machine: compile with skip_ptoas=True, or see toolchain/")
+    made = found.assemble({name: text}, Path(output_dir) / "ptoas", current_target().pto_arch)
+    return made[name].read_text(encoding="utf-8")
+
+
+def emit_kernels(
+    files: dict[str, str],
+    name: str,
+    kernels: Sequence[Function],
+    text: str,
+    output_dir: str,
+    skip_ptoas: bool,
+    assembler: Assemble = assemble,
+) -> None:
+    """Add to ``files`` those of ``kernels``, whose PTO is the module ``text``: the text itself with ``skip_ptoas``."""
+    if skip_ptoas:
+        files.update({kernel_path(k.name, _CORES[kernel_kind(k)], "pto"): text for k in kernels})
+        return
+    cpp = assembler(text, name, output_dir)
+    blocks = any(not _BLOCK_OPS.isdisjoint(summarize(k).ops) for k in kernels)
+    for k in kernels:
+        wrapper = kernel_wrapper(k, cpp, current_target(), blocks_of_group=blocks and len(kernels) > 1)
+        files[kernel_path(k.name, _CORES[kernel_kind(k)])] = wrapper
+
+
+def write_module(kernels: Sequence[Function], name: str, program: Program) -> str:
+    """The PTO module of kernels that are compiled together."""
+    return PTOCodegen().generate(Program(list(kernels), name, program.span))
+
+
+def generate(
+    program: Program,
+    output_dir: str,
+    skip_ptoas: bool = False,
+    emit: Callable[..., None] = emit_kernels,
+) -> dict[str, str]:
+    """Files of a lowered program, by path below ``output_dir``.
+
+    Raises PartialCodegenError, with the files of the others, when a function has no code.
+    """
+    groups, rest = kernel_groups(program)
+    modules = [*groups.items(), *((f.name, [f]) for f in rest if is_incore_type(f.func_type))]
+    files: dict[str, str] = {}
+    failures: list[tuple[str, Exception]] = []
+    for name, kernels in modules:
+        try:
+            emit(files, name, kernels, write_module(kernels, name, program), output_dir, skip_ptoas)
+        except (Error, ValueError, TypeError, RuntimeError) as error:
+            failures.append((name, error))
+    if failures:
+        raise PartialCodegenError(failure_report(failures), files)
+    return files
+
+
+def failure_summary(error: Exception, function: str) -> str:
+    """What went wrong, in a line: the assembler's own error where it gave one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if "error:" in line and line.startswith("loc(")]
+    text = told[0] if told else lines[0] if lines else type(error).__name__
+    return text if told else text.removeprefix(f"{function} ").removeprefix(f"{function}: ")
+
+
+def failure_report(failures: Sequence[tuple[str, Exception]]) -> str:
+    """A table of the functions without code."""
+    width = max(len("Function"), *(len(name) for name, _ in failures))
+    rows = [(name, failure_summary(error, name)) for name, error in failures]
+    table = [f"  {name:<{width}} | {text}" for name, text in (("Function", "Error"), *rows)]
+    return "\n".join([f"{len(failures)} function(s) failed to compile:", "", *table])
+
+
+def write_all(files: Mapping[str, str], output_dir: str | os.PathLike[str]) -> None:
+    """Write files below ``output_dir``, by path."""
+    for path, text in files.items():
+        target = Path(output_dir) / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
