@@ -1,10 +1,13 @@
-"""Packing arrays into the fractal order of ``pl.NZ`` tensors, and back.
+"""Packing arrays into the orders of ``pl.NZ`` tensors and of MX scales, and back.
 
 A ``pl.NZ`` tensor ``[R, C]`` or ``[B, R, C]`` lies in memory as an array ``[B, C/c0, R/16, 16, c0]`` in row-major
 order (B is 1 for ``[R, C]``), where c0 is the number of elements in 32 bytes: 32 for one-byte elements, 16 for f16 and
 bf16, 8 for f32 and int32, 4 for int64. So 16 rows of 32 bytes make a fractal of 512 bytes, the fractals of a column
 block follow each other down the rows, and the column blocks follow each other. That is the array a compiled program
 takes for such a parameter.
+
+The scales of a block-scaled (MX) product lie in boxes of 16 by 2: those of the left operand, ``pl.MX_A_ZZ`` ``[M, G]``,
+as ``[1, M/16, G/2, 16, 2]``, those of the right one, ``pl.MX_B_NN`` ``[G, N]``, as ``[1, N/16, G/2, 16, 2]``.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .dtypes import from_numpy
-from .ir.tensor_view_semantics import FRACTAL_ROWS, nz_c0
+from .ir.tensor_view_semantics import FRACTAL_ROWS, SCALE_PAIR, nz_c0
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,3 +97,52 @@ def _as_blocks(packed: np.ndarray, shape: tuple[int, ...], c0: int) -> np.ndarra
     if packed.ndim == 5 and packed.shape != blocked:
         raise ValueError(f"{list(packed.shape)} is not the NZ form {list(blocked)} of {list(shape)}")
     return packed.reshape(blocked)
+
+
+def to_mx_a(scales: ArrayLike) -> np.ndarray:
+    """``scales`` ``[M, G]`` of a left operand as a new contiguous array ``[1, M/16, G/2, 16, 2]``.
+
+    Element ``[m, g]`` goes to ``[0, m // 16, g // 2, m % 16, g % 2]``. Raises ValueError when M is not a multiple of 16
+    or G not one of 2, and for another rank.
+    """
+    import numpy as np
+
+    source = np.asarray(scales)
+    if source.ndim != 2 or source.shape[0] % FRACTAL_ROWS or source.shape[1] % SCALE_PAIR:
+        raise ValueError(
+            f"scales lie in boxes of {FRACTAL_ROWS} by {SCALE_PAIR}, got {list(source.shape)}: pad them to whole boxes"
+        )
+    lines, groups = source.shape[0] // FRACTAL_ROWS, source.shape[1] // SCALE_PAIR
+    boxes = source.reshape(1, lines, FRACTAL_ROWS, groups, SCALE_PAIR)
+    return np.array(boxes.transpose(0, 1, 3, 2, 4), order="C")
+
+
+def to_mx_b(scales: ArrayLike) -> np.ndarray:
+    """``scales`` ``[G, N]`` of a right operand as a new contiguous array ``[1, N/16, G/2, 16, 2]``.
+
+    Element ``[g, n]`` goes to ``[0, n // 16, g // 2, n % 16, g % 2]``. Raises as `to_mx_a`, of N and G.
+    """
+    import numpy as np
+
+    return to_mx_a(np.asarray(scales).T)
+
+
+def from_mx_a(boxes: ArrayLike) -> np.ndarray:
+    """The scales ``[M, G]`` that `to_mx_a` packed, as a new contiguous array. Raises ValueError for other shapes."""
+    import numpy as np
+
+    packed = np.asarray(boxes)
+    if packed.ndim != 5 or packed.shape[0] != 1 or packed.shape[3:] != (FRACTAL_ROWS, SCALE_PAIR):
+        raise ValueError(
+            f"an array of scales in boxes has shape [1, .., .., {FRACTAL_ROWS}, {SCALE_PAIR}], got {list(packed.shape)}"
+        )
+    lines, groups = packed.shape[1:3]
+    shape = (lines * FRACTAL_ROWS, groups * SCALE_PAIR)
+    return np.array(packed.transpose(0, 1, 3, 2, 4), order="C").reshape(shape)
+
+
+def from_mx_b(boxes: ArrayLike) -> np.ndarray:
+    """The scales ``[G, N]`` that `to_mx_b` packed, as a new contiguous array. Raises as `from_mx_a`."""
+    import numpy as np
+
+    return np.ascontiguousarray(from_mx_a(boxes).T)

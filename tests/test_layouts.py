@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pypto.dtypes import DataType
-from pypto.layouts import c0_of, from_nz, to_nz
+from pypto.layouts import c0_of, from_mx_a, from_mx_b, from_nz, to_mx_a, to_mx_b, to_nz
 
 BYTE_SIZED = sorted(
     {t.numpy for t in DataType if t.bits >= 8 and t not in (DataType.HF8, DataType.TASK_ID)}, key=lambda d: d.name
@@ -137,3 +137,31 @@ def test_numpy_is_loaded_on_first_use():
 
     code = "import sys, pypto.layouts; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, ml_dtypes.float8_e8m0fnu])
+def test_every_scale_is_where_its_box_has_it(dtype):
+    left = numbered((48, 6), dtype)
+    right = numbered((6, 48), dtype)
+    a, b = to_mx_a(left), to_mx_b(right)
+    assert a.shape == b.shape == (1, 3, 3, 16, 2) and a.flags.c_contiguous and b.flags.c_contiguous
+    for line, group in np.ndindex(48, 6):
+        # Bytes before it, counted by hand: boxes of 32, lines of a box of 2.
+        at = ((line // 16) * 3 + group // 2) * 32 + (line % 16) * 2 + group % 2
+        assert bits(a).reshape(-1)[at] == bits(left)[line, group]
+        assert bits(b).reshape(-1)[at] == bits(right)[group, line]
+    np.testing.assert_array_equal(bits(from_mx_a(a)), bits(left))
+    np.testing.assert_array_equal(bits(from_mx_b(b)), bits(right))
+
+
+@pytest.mark.parametrize("shape", [(24, 2), (16, 3), (16,), (1, 16, 2)])
+def test_scales_that_fill_no_boxes_are_refused(shape):
+    for pack in (to_mx_a, lambda x: to_mx_b(np.asarray(x).T)):
+        with pytest.raises(ValueError, match="boxes of 16 by 2, got"):
+            pack(np.zeros(shape, np.uint8))
+
+
+def test_arrays_that_are_no_boxes_of_scales_are_refused():
+    for unpack in (from_mx_a, from_mx_b):
+        with pytest.raises(ValueError, match=r"\[1, .., .., 16, 2\], got \[2, 1, 1, 16, 2\]"):
+            unpack(np.zeros((2, 1, 1, 16, 2), np.uint8))

@@ -79,7 +79,7 @@ class Target:
     ``pto_arch`` is the value of PTOAS's ``--pto-arch``, ``module_arch`` the one of the module attribute
     ``pto.target_arch``. ``moves`` maps a memory to those one instruction can copy it to, ``casts`` an
     element type to those one ``pto.tcvt`` converts it to, ``bias_moves`` the (Mat, Bias) pairs of types a
-    move may have. Sizes in bytes.
+    move may have; ``packed_dtypes`` are the 4-bit types kernels take and give. Sizes in bytes.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Target:
     moves: Mapping[MemorySpace, tuple[MemorySpace, ...]]
     casts: Mapping[DataType, tuple[DataType, ...]]
     bias_moves: frozenset[tuple[DataType, DataType]]
+    packed_dtypes: frozenset[DataType]
     acc_store_dtypes: frozenset[DataType]
     atomic_add_dtypes: frozenset[DataType]
     acc_row_alignment: Mapping[DataType, int]

@@ -88,6 +88,7 @@ ASCEND910B = Target(
         }
     ),
     bias_moves=frozenset({(_I32, _I32), (_F32, _F32), (_F16, _F32)}),
+    packed_dtypes=frozenset(),
     acc_store_dtypes=frozenset({_I32, _F32, _F16, _BF16}),
     atomic_add_dtypes=frozenset({_F32, _F16, _BF16, _I32, _I16, _I8}),
     acc_row_alignment=MappingProxyType({_I32: 32}),
@@ -159,6 +160,7 @@ ASCEND950 = Target(
         }
     ),
     bias_moves=frozenset({(_I32, _I32), (_F32, _F32), (_F16, _F32), (_BF16, _F32)}),
+    packed_dtypes=frozenset({_F4}),
     acc_store_dtypes=frozenset({_I32, _F32, _F16, _BF16}),
     atomic_add_dtypes=frozenset({_F32, _F16, _I32, _I16, _I8}),
     acc_row_alignment=MappingProxyType({}),

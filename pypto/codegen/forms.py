@@ -55,6 +55,8 @@ def _extents_read(bound: Bound) -> Sequence[Expr]:
     """What a load reads: the extents asked for, less what a clamped or partly valid tensor does not have."""
     tensor, shapes = bound.type("tensor"), bound.dims("shapes")
     asked = bound.dims("valid_shape") or shapes
+    if len(asked) != len(shapes):
+        return shapes  # of boxes of MX scales whole ones are read, and valid_shape is of the tile
     if not bound["clamp"] and tensor.valid_shape is tensor.shape:
         return asked
     return read_region(

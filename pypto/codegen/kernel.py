@@ -31,6 +31,7 @@ from ..ir.visitor import Visitor, walk
 from ..ops.registry import decl_of
 from .buffers import Buffers
 from .context import FunctionContext, Location, Op, Value
+from .legality import check_parameter
 from .names import Names
 from .scalars import ScalarEmitter
 from .tensors import tensor_view_op
@@ -98,6 +99,7 @@ class KernelBuilder:
             odd = next(p for p in params if not isinstance(p.type, (TensorType, ScalarType, CommCtxType)))
             raise self.unsupported(odd, f"a kernel parameter of type {odd.type}")
         for p in tensors:
+            check_parameter(p, self.target)
             self.pointers[p] = (self._argument(ptr_text(p.type)), p.type)  # pyright: ignore[reportArgumentType]
         for p in scalars:
             self.values[p] = self._argument(scalar_text(p.dtype))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..backend.target import Target
 from ..backend.targets import TARGETS
 from ..errors import InternalError, user_error
-from ..ir.expr import Call
+from ..ir.expr import Call, Var, tensor_type_of
+from ..ir.naming import written_name
 from ..ir.types import TileType
 from ..ops.registry import rebind
 from .context import FunctionContext, Op, Value
@@ -34,6 +35,22 @@ def check_legal(kernel: FunctionContext, target: Target) -> None:
             checker.check(op)
         except PtoError as error:
             raise _refusal(op, error, target) from None
+
+
+def check_parameter(tensor: Var, target: Target) -> None:
+    """Raise a ValueError for a tensor of 4-bit elements that ``target`` neither loads nor stores."""
+    dtype = tensor_type_of(tensor).dtype
+    if dtype.bits != 4 or dtype in target.packed_dtypes:
+        return
+    name, chip = written_name(tensor.name_hint), f"{target.name} ({target.module_arch})"
+    packed = " or ".join(d.name for d in target.packed_dtypes)
+    limit = f"only {packed} is loaded and stored there" if packed else "its load/store ABI has whole bytes only"
+    raise user_error(
+        ValueError,
+        f"tensor {name!r} of 4-bit dtype {dtype} is not supported on {chip}: {limit}",
+        tensor.span,
+        hint="keep the elements as pl.INT8" + (f", or as pl.{packed}" if packed else ""),
+    )
 
 
 def _walk(ops: Sequence[Op]) -> Iterator[Op]:

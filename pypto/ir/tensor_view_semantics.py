@@ -5,7 +5,8 @@ Strides are in elements, one for each dimension. The packed strides of a layout:
 - ND: row major, the last dimension contiguous.
 - DN, rank 2 or more: as ND with the last two dimensions exchanged.
 - NZ: only of the blocked shape ``[B, C/c0, R/16, 16, c0]``, where row major is the order of the bytes.
-- MX_A_ZZ, MX_B_NN: only of the blocked shapes ``[.., 16, 2]``, row major likewise.
+- MX_A_ZZ, MX_B_NN: of the blocked shapes ``[1, M/16, G/2, 16, 2]`` and ``[1, N/16, G/2, 16, 2]``, row major likewise.
+  The logical shapes ``[M, G]`` and ``[G, N]`` have row-major strides too, until `BlockMxScaleTensorViews` blocks them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from .visitor import Visitor
 FRACTAL_ROWS: Final = 16
 FRACTAL_ROW_BYTES: Final = 32
 _INT64_MAX: Final = (1 << 63) - 1
-_MX: Final = (TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN)
+SCALE_PAIR: Final = 2
+"""Scales along the depth in one box of 16 by 2."""
+MX_LAYOUTS: Final = (TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN)
 _NZ_SHAPE: Final = "[B, C/c0, R/16, 16, c0]"
 
 
@@ -84,23 +87,31 @@ def is_blocked_nz_shape(shape: Sequence[Expr], dtype: DataType | None = None) ->
     return c0 == nz_c0(dtype)
 
 
-def _is_blocked_mx_shape(shape: Sequence[Expr]) -> bool:
-    return len(shape) == 5 and _const(shape[3]) == FRACTAL_ROWS and _const(shape[4]) == 2
+def is_blocked_mx_shape(shape: Sequence[Expr]) -> bool:
+    """Whether ``shape`` is that of scales in boxes of 16 by 2, ``[1, M/16, G/2, 16, 2]``."""
+    return len(shape) == 5 and _const(shape[3]) == FRACTAL_ROWS and _const(shape[4]) == SCALE_PAIR
+
+
+def mx_window_shape(window: Sequence[Expr], layout: TensorLayout) -> list[Expr]:
+    """Rows and columns of a window ``[1, r, g, 16, 2]`` of blocked scales: ``[16 * r, 2 * g]``, in B the other way."""
+    lines, groups = index_mul(window[1], window[3]), index_mul(window[2], window[4])
+    return [lines, groups] if layout is TensorLayout.MX_A_ZZ else [groups, lines]
 
 
 def _blocking_fault(shape: Sequence[Expr], layout: TensorLayout, dtype: DataType | None) -> str | None:
     """Why ``layout`` cannot be the order of a tensor of this shape, or None."""
     if layout is TensorLayout.NZ and not is_blocked_nz_shape(shape, dtype):
         return f"NZ is a tile-only order unless the tensor's shape is blocked as {_NZ_SHAPE}"
-    if layout in _MX and not _is_blocked_mx_shape(shape):
-        return f"{layout.name} needs a shape blocked as [.., 16, 2]"
+    if layout in MX_LAYOUTS and len(shape) != 2 and not is_blocked_mx_shape(shape):
+        return f"{layout.name} needs a 2-D shape, or one blocked as [1, .., .., {FRACTAL_ROWS}, {SCALE_PAIR}]"
     return None
 
 
 def build_logical_strides_from_layout(shape: Sequence[Expr], layout: TensorLayout) -> list[Expr]:
     """The packed strides of ``layout``, constants folded.
 
-    Raises ValueError for DN below rank 2 and for an NZ or MX layout of a shape that is not blocked.
+    Raises ValueError for DN below rank 2, for NZ of a shape that is not blocked and for MX of one that is neither 2-D
+    nor blocked.
     """
     if not shape:
         return []

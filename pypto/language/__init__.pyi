@@ -601,8 +601,8 @@ def gemv_bias(lhs: Tile, rhs: Tile, bias: Tile, acc_phase: str = ..., *, span: S
     """lhs @ rhs + bias, operands as `gemv` and `matmul_bias`."""
 
 def gemv_mx(lhs: Tile, lhs_scale: Tile, rhs: Tile, rhs_scale: Tile, *, span: Span | None = ...) -> Tile:
-    """(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. lhs has one row; K is a
-    multiple of 64, N of 32.
+    """(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. lhs has one valid row, of one
+    or of sixteen; K is a multiple of 64, N of 32.
     """
 
 def gemv_mx_acc(acc: Tile, lhs: Tile, lhs_scale: Tile, rhs: Tile, rhs_scale: Tile, *, span: Span | None = ...) -> Tile:
@@ -1728,8 +1728,8 @@ class tile:
 
     @staticmethod
     def gemv_mx(lhs: Tile, lhs_scale: Tile, rhs: Tile, rhs_scale: Tile, *, span: Span | None = ...) -> Tile:
-        """(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. lhs has one row; K is a
-        multiple of 64, N of 32.
+        """(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. lhs has one valid row, of
+        one or of sixteen; K is a multiple of 64, N of 32.
         """
 
     @staticmethod

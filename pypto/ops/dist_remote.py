@@ -7,9 +7,9 @@ from typing import Any
 
 from ..ir.enums import MemorySpace, TensorLayout, TileLayout
 from ..ir.expr import Expr, index_const
+from ..ir.tensor_view_semantics import MX_LAYOUTS
 from ..ir.types import DistributedTensorType, TensorType, TileType, Type, implicit_layout
 from .dist_rules import ATOMIC_DTYPES, check_coordinates, check_peer, check_same_elements, is_integer
-from .mx_scales import MX_LAYOUTS
 from .regions import check_offsets, read_region
 from .registry import Bound, Core, Pto, WriteChannel, declare, no_result
 from .rules import dim_text, exceeds, plus, shaped, static_shape, tile_type, valid_of, value

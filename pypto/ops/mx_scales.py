@@ -7,26 +7,32 @@ from collections.abc import Sequence
 from ..dtypes import DataType
 from ..ir.enums import MemorySpace, TensorLayout, TileLayout
 from ..ir.expr import Expr, index_const
+from ..ir.tensor_view_semantics import mx_window_shape
 from ..ir.types import TensorType, Type, implicit_layout
 from .registry import Bound
-from .rules import Layout, dims_text, layout_of, same, shaped, tile_type, valid_of
+from .rules import Layout, all_same, dims_text, layout_of, same, shaped, tile_type, valid_of, value
 
 SCALE_SPACES = (MemorySpace.LeftScale, MemorySpace.RightScale)
 _LAYOUTS: dict[TensorLayout, Layout] = {
     TensorLayout.MX_A_ZZ: (TileLayout.row_major, TileLayout.row_major, 32),
     TensorLayout.MX_B_NN: (TileLayout.col_major, TileLayout.col_major, 32),
 }
-MX_LAYOUTS = tuple(_LAYOUTS)
 _SCALES = (DataType.UINT8, DataType.FP8E8M0)
+
+
+def _check_memory(b: Bound, source: TensorType) -> None:
+    space = b["target_memory"]
+    if space is not MemorySpace.Mat:
+        raise b.fail(
+            f"requires explicit target_memory=MemorySpace.Mat for a tensor in layout {source.layout.name}, got "
+            f"{space and space.name}",
+            "pl.load(.., target_memory=pl.Mem.Mat)",
+        )
 
 
 def load_scales(b: Bound, source: TensorType, window: Sequence[Expr], region: Sequence[Expr]) -> Type:
     """The L1 tile of a window of a scale tensor, in the order the tensor's layout has them."""
-    if b["target_memory"] is not MemorySpace.Mat:
-        raise b.fail(
-            f"requires explicit target_memory=MemorySpace.Mat for a tensor in layout {source.layout.name}, not Vec",
-            "pl.load(.., target_memory=pl.Mem.Mat)",
-        )
+    _check_memory(b, source)
     if len(window) != 2:
         raise b.fail(f"requires a 2D load window of MX scales, got {dims_text(window)}")
     view = source.tensor_view
@@ -34,6 +40,27 @@ def load_scales(b: Bound, source: TensorType, window: Sequence[Expr], region: Se
     if len(source.shape) != 2 or (view is not None and view.stride and not all(map(same, view.stride, packed))):
         raise b.fail(f"requires a packed 2D tensor of MX scales, got {shaped(source)}")
     return tile_type(window, source.dtype, region, MemorySpace.Mat, _LAYOUTS[source.layout])
+
+
+def load_boxes(b: Bound, source: TensorType, window: Sequence[Expr]) -> Type:
+    """The tile of a window of boxes is rows by columns again.
+
+    ``valid_shape``, the window by default, is what counts of the tile, in rows and columns; whole boxes are read.
+    """
+    _check_memory(b, source)
+    if len(window) != 5 or value(window[0]) != 1 or not all(map(same, window[3:], source.shape[3:])):
+        raise b.fail(f"takes a whole window [1, r, g, 16, 2] of boxes of MX scales, got {dims_text(window)}")
+    if any(value(o) != 0 for o in (b.dims("offsets")[0], *b.dims("offsets")[3:])):
+        raise b.fail("takes whole boxes of MX scales, at offsets [0, .., .., 0, 0]")
+    shape = mx_window_shape(window, source.layout)
+    asked = b.dims("valid_shape")
+    region = asked if len(asked) == 2 else ()
+    if not region and not all_same(asked, window):
+        raise b.fail(f"takes a 2-D valid_shape for MX scales, or the window, got {dims_text(asked)}")
+    for have, room in zip(region, shape):
+        if (value(have) or 0) > (value(room) or 0):
+            raise b.fail(f"requires valid_shape {dims_text(region)} inside the tile {dims_text(shape)}")
+    return tile_type(shape, source.dtype, region, MemorySpace.Mat, _LAYOUTS[source.layout])
 
 
 def move_scales(b: Bound) -> Type:

@@ -8,9 +8,9 @@ from typing import Any
 from ..dtypes import DataType
 from ..ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
 from ..ir.expr import Expr, MakeTuple, index_const
-from ..ir.tensor_view_semantics import is_blocked_nz_shape, nz_window_shape
+from ..ir.tensor_view_semantics import MX_LAYOUTS, is_blocked_mx_shape, is_blocked_nz_shape, nz_window_shape
 from ..ir.types import PtrType, ScalarType, TensorType, TensorView, TileType, Type, dim_list, implicit_layout
-from .mx_scales import MX_LAYOUTS, SCALE_SPACES, load_scales, move_scales
+from .mx_scales import SCALE_SPACES, load_boxes, load_scales, move_scales
 from .regions import read_region, write_region
 from .registry import ArgEffect, Bound, Core, Pto, WriteChannel, declare, no_result
 from .rules import (
@@ -133,6 +133,10 @@ def load_window(b: Bound) -> Type:
     if len(offsets) != len(window) and len(offsets) != len(source.shape):
         raise b.fail(f"requires one offset a dimension: offsets {dims_text(offsets)}, shapes {dims_text(window)}")
     check_positive(b, "shapes")
+    if source.layout in MX_LAYOUTS and is_blocked_mx_shape(source.shape):
+        if not b.dims("valid_shape"):
+            b.values["valid_shape"] = MakeTuple(window, b.span)
+        return load_boxes(b, source, window)
     requested = b.dims("valid_shape") or window
     region = read_region(
         b, source.shape, valid_of(b, "tensor"), offsets, window, requested, clamp=b["clamp"]

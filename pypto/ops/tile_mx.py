@@ -76,8 +76,11 @@ def _product(b: Bound) -> TileType:
     (m, k), (rhs_k, n) = b.type("lhs").shape, b.type("rhs").shape
     if not vector:
         _check_extent(b, "physical M", m, 16)
-    elif value(m) != 1 or value(valid_of(b, "lhs")[0]) != 1:
-        raise b.fail(f"requires a one-row lhs, got {shaped(b.type('lhs'))}")
+    elif value(m) not in (1, 16) or value(valid_of(b, "lhs")[0]) != 1:
+        raise b.fail(
+            f"requires a one-row lhs, got {shaped(b.type('lhs'))}",
+            "load it [16, K] with valid_shape=[1, K], and its scales [16, K // 32] with valid_shape=[1, K // 32]",
+        )
     _check_extent(b, "lhs K", k, 64)
     _check_extent(b, "rhs K", rhs_k, 64)
     _check_extent(b, "physical N", n, 32)
@@ -113,7 +116,7 @@ for _kind in ("matmul", "gemv"):
         _OPERANDS,
         _product,
         "(lhs * lhs_scale) @ (rhs * rhs_scale) in FP32, one FP8E8M0 scale for each 32 of K. "
-        + ("M is a multiple of 16, " if _kind == "matmul" else "lhs has one row; ")
+        + ("M is a multiple of 16, " if _kind == "matmul" else "lhs has one valid row, of one or of sixteen; ")
         + "K is a multiple of 64, N of 32.",
         spaces=_SPACES,
         pto=Pto(f"pto.t{_kind}.mx", _NAMES),
@@ -189,12 +192,12 @@ def _scale_address(b: Bound) -> Type:
 
 declare(
     "tile.tget_scale_addr",
-    "inout dst_scale: tile, in src: tile",
+    "in dst_scale: tile, in src: tile",
     _scale_address,
     "Bind a scale tile to the address the hardware reads for ``src``. `InsertMxScaleAddr` writes these.",
     core=Core.CUBE,
     result_space="dst_scale",
-    reuses="dst_scale",
-    inplace_safe=False,
+    inherits="dst_scale",
+    pure=False,
     pto=Pto("pto.tget_scale_addr", ("src",), out="dst_scale"),
 )

@@ -30,6 +30,7 @@ PIPELINE: tuple[str, ...] = (
     "lower_composite_ops",
     "flatten_tile_nd_to_2d",
     "block_nz_tensor_views",
+    "block_mx_scale_tensor_views",
     "legalize_tile_cast",
     "canonicalize_tile_slice",
     "infer_tile_memory_space",

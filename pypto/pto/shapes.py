@@ -46,6 +46,11 @@ class Tile:
         return self.rows * self.cols * self.item
 
     @property
+    def place(self) -> str:
+        """The memory it is in: scales of the right operand, column major, have one of their own under the same name."""
+        return "scaling_right" if self.loc == "scaling" and self.blayout == "col_major" else self.loc
+
+    @property
     def boxed(self) -> bool:
         return self.slayout != "none_box"
 
@@ -54,7 +59,7 @@ class Tile:
         """Rows and columns of one inner box, (1, 1) when the layout has none.
 
         512-byte boxes are 16 rows by 32 bytes (hardware.md, layouts); 1024-byte ones, of the
-        accumulator, 16 by 16 four-byte elements.
+        accumulator, 16 by 16 four-byte elements; 32-byte ones, of scales, 16 lines by 2.
         """
         if not self.boxed:
             return (1, 1)
@@ -62,6 +67,9 @@ class Tile:
         single = self.rows == 1 and self.slayout == "row_major"
         if self.fractal == 1024:
             return (1 if single else 16, 16)
+        if self.fractal == 32:
+            lines = 1 if single else 16
+            return (lines, 2) if self.slayout == "row_major" else (2, lines)
         c0 = max(1, 32 // self.item)
         lines = 1 if single else self.fractal // 32
         return (lines, c0) if self.slayout == "row_major" else (c0, lines)

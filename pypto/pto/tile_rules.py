@@ -88,13 +88,17 @@ def check_reshape(source: Tile, result: Tile) -> None:
         raise PtoError("'pto.treshape' cannot change between boxed and plain layouts")
 
 
+_SCALES = {("row_major", "row_major"): {"mx_a_zz"}, ("col_major", "col_major"): {"mx_b_nn"}}
+
+
 def check_window_layout(site: Site, layout: str) -> None:
     """A load or store joins a tensor view of ``layout`` with a tile it goes with."""
     tile = site.tile("dst" if site.spec.mnemonic == "tload" else "src")
     if tile.loc == "acc":
         return
     kind = (tile.blayout, tile.slayout)
-    pairs = {("row_major", "none_box"): {"nd"}, ("col_major", "none_box"): {"dn"}, ("col_major", "row_major"): {"nz"}}
+    pairs = {("row_major", "none_box"): {"nd"}, ("col_major", "none_box"): {"dn"}, ("col_major", "row_major"): {"nz"},
+             **_SCALES}  # fmt: skip
     allowed = set(pairs.get(kind, set()))
     if tile.loc == "mat" and site.spec.mnemonic == "tload":
         allowed |= {("col_major", "row_major"): {"nd"}, ("row_major", "col_major"): {"dn"}}.get(kind, set())

@@ -13,7 +13,6 @@ from ..errors import user_error
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Var, tensor_type_of
 from ..ir.naming import written_name
-from ..ir.types import TensorType
 
 
 class ArrayArg:
@@ -97,7 +96,7 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
             ValueError,
             f"argument {written_name(param.name_hint)!r} must have shape [{wanted}], got {list(array.shape)}",
             param.span,
-            hint="its bytes are in NZ order: pack the array with pypto.layouts.to_nz" if _is_nz(type) else None,
+            hint=_PACKED.get(type.layout),
         )
     return ArrayArg(value, array)
 
@@ -114,8 +113,12 @@ def new_array(param: Var, dims: Mapping[Var, int]) -> np.ndarray:
     return np.zeros(shape, type.dtype.numpy)
 
 
-def _is_nz(type: TensorType) -> bool:
-    return type.layout is TensorLayout.NZ
+_PACKED = {
+    TensorLayout.NZ: "its bytes are in NZ order: pack the array with pypto.layouts.to_nz",
+    TensorLayout.MX_A_ZZ: "its scales lie in boxes: pack the array with pypto.layouts.to_mx_a",
+    TensorLayout.MX_B_NN: "its scales lie in boxes: pack the array with pypto.layouts.to_mx_b",
+}
+"""How to make the array a parameter of that layout takes."""
 
 
 def _extent(dim: Expr, actual: int, dims: dict[Var, int]) -> int | None:

@@ -68,16 +68,16 @@ class Core:
         lane = f"vector lane {self.subblock_idx}" if self.kind == "vector" else "the cube"
         return f"{lane} of block {self.block_idx}"
 
-    def memory(self, loc: str) -> Memory:
-        """The memory of tiles with that ``loc``. Raises PtoError when the core has none."""
-        found = self._memories.get(loc)
+    def memory(self, tile: Tile) -> Memory:
+        """The memory ``tile`` is in. Raises PtoError when the core has none."""
+        found = self._memories.get(tile.place)
         if found is None:
-            place = memories(self.target).get(loc)
-            if place is None:
-                raise PtoError(f"{self.target.module_arch} has no memory '{loc}'")
-            found = self._memories[loc] = Memory(
-                loc,
-                place.usable,
+            known = memories(self.target).get(tile.loc)
+            if known is None:
+                raise PtoError(f"{self.target.module_arch} has no memory '{tile.loc}'")
+            found = self._memories[tile.place] = Memory(
+                tile.place,
+                known.usable,
                 alignment=self.target.vector_address_alignment,
                 poison=self.poison,
                 sanitize=self.sanitize,
@@ -87,13 +87,13 @@ class Core:
     def place(self, tile: Tile) -> int:
         """An address for a tile the text gives none: after those placed before it."""
         alignment = memories(self.target)[tile.loc].alignment
-        start = -(-self._next.get(tile.loc, 0) // alignment) * alignment
-        self._next[tile.loc] = start + tile.nbytes
+        start = -(-self._next.get(tile.place, 0) // alignment) * alignment
+        self._next[tile.place] = start + tile.nbytes
         return start
 
     def tile(self, tile: Tile, addr: int, valid: tuple[int, int]) -> SimTile:
         """A tile at a byte address. Raises PtoError when it lies outside its memory or is misaligned."""
-        base = self.memory(tile.loc)
+        base = self.memory(tile)
         check_range(base, tile, addr)
         base.high = max(base.high, addr + tile.nbytes)
         return self._tile.at(tile, base, addr, valid)

@@ -70,7 +70,10 @@ class View(NamedTuple):
 
 
 class Window:
-    """A window of a tensor: a strided array, and the layout that says how it becomes rows and columns."""
+    """A window of a tensor: a strided array, and the layout that says how it becomes rows and columns.
+
+    A blocked one has five axes, and its rows and columns run over some of them each (`_BLOCKED`).
+    """
 
     __slots__ = ("array", "layout", "buffer", "dtype", "shape")
 
@@ -79,16 +82,21 @@ class Window:
         self.dtype, self.shape = array.dtype, array.shape
 
     def matrix_shape(self) -> tuple[int, int]:
-        """Rows and columns: leading axes count as rows; an nz window is ``[B, C/c0, R/16, 16, c0]``."""
+        """Rows and columns: leading axes count as rows, but for blocked layouts."""
         shape = self.shape
-        if self.layout == "nz":
-            return shape[2] * shape[3], shape[0] * shape[1] * shape[4]
+        axes = _BLOCKED.get(self.layout)
+        if axes is not None:
+            if len(shape) != 5:
+                raise PtoError(f"a view in {self.layout} has the five extents of its boxes, got {list(shape)}")
+            return prod(shape[a] for a in axes[0]), prod(shape[a] for a in axes[1])
         return (prod(shape[:-1]), shape[-1]) if shape else (1, 1)
 
     def read(self) -> np.ndarray:
         array = self.array
-        if self.layout == "nz":
-            return array.transpose(2, 3, 0, 1, 4).reshape(self.matrix_shape())
+        axes = _BLOCKED.get(self.layout)
+        if axes is not None:
+            shape = self.matrix_shape()
+            return array.transpose(*axes[0], *axes[1]).reshape(shape)
         return array if array.ndim == 2 else array.reshape(self.matrix_shape())
 
     def write(self, data: np.ndarray, combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None) -> None:
@@ -97,15 +105,25 @@ class Window:
         if not array.flags.writeable:
             raise PtoError(f"{self.buffer.name} is read-only")
         rows, cols = data.shape
-        if array.ndim == 2 and self.layout != "nz":
+        axes = _BLOCKED.get(self.layout)
+        if array.ndim == 2 and axes is None:
             target = array[:rows, :cols]
             target[...] = data if combine is None else combine(target, data)
             return
         whole = np.array(self.read())
         part = whole[:rows, :cols]
         whole[:rows, :cols] = data if combine is None else combine(part, data)
-        if self.layout == "nz":
-            blocks = (array.shape[2], array.shape[3], array.shape[0], array.shape[1], array.shape[4])
-            array[...] = whole.reshape(blocks).transpose(2, 3, 0, 1, 4)
-        else:
+        if axes is None:
             array[...] = whole.reshape(array.shape)
+            return
+        order = (*axes[0], *axes[1])
+        array[...] = whole.reshape([array.shape[a] for a in order]).transpose(np.argsort(order))
+
+
+_BLOCKED = {
+    "nz": ((2, 3), (0, 1, 4)),
+    "mx_a_zz": ((0, 1, 3), (2, 4)),
+    "mx_b_nn": ((2, 4), (0, 1, 3)),
+}
+"""The axes rows run over, and those columns do: ``[B, C/c0, R/16, 16, c0]``, ``[1, M/16, G/2, 16, 2]`` and
+``[1, N/16, G/2, 16, 2]``."""

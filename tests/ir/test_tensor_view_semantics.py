@@ -63,7 +63,7 @@ def test_packed_strides(shape, layout, strides):
         ((8, 16), Layout.NZ, "NZ"),
         ((1, 4, 3, 8, 16), Layout.NZ, "blocked"),
         ((1, 4, 3, 16, 5), Layout.NZ, "blocked"),
-        ((16, 64), Layout.MX_B_NN, "MX_B_NN"),
+        ((4, 16, 64), Layout.MX_B_NN, "MX_B_NN needs a 2-D shape, or one blocked"),
     ],
 )
 def test_shapes_a_layout_does_not_have(shape, layout, reason):

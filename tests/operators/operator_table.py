@@ -9,6 +9,7 @@ import fused_cases
 import gather_cases
 import hint_cases
 import memory_cases
+import mx_cases
 import reduction_cases
 import tensor_cases
 import tensor_script_cases
@@ -21,6 +22,7 @@ CASES = [
         reduction_cases,
         memory_cases,
         cube_cases,
+        mx_cases,
         gather_cases,
         fused_cases,
         tensor_cases,

@@ -8,6 +8,7 @@ from pypto.backend import ASCEND910B, ASCEND950
 from pypto.pto import INSTRUCTIONS, PtoError
 from pypto.pto.shapes import Tile
 from pypto.pto.spec import Site
+from pypto.simulator.grid import CUBE, Grid, Group
 
 DATA = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2}
 
@@ -100,7 +101,8 @@ def test_products_with_a_scale_for_each_32_along_the_depth(kind, rows, left, rig
         (lambda: site("tmatmul.mx", 16, 64, 32, a_scale=tile("scaling", "!pto.f8E8M0", 16, 4)), "must be 16x2"),
         (lambda: site("tmatmul.mx", 16, 64, 32, a_scale=tile("scaling", "f16", 16, 2)), "element type f16"),
         (lambda: site("tmatmul.mx", 16, 64, 32, dst=tile("acc", "f32", 32, 32)), "does not give"),
-        (lambda: site("tgemv.mx", 16, 64, 32), "does not give"),
+        (lambda: site("tgemv.mx", 16, 64, 32), "has 1 valid row, got 16"),
+        (lambda: site("tgemv.mx", 32, 64, 32), "does not give"),
     ],
 )
 def test_what_is_no_product(change, words):
@@ -113,3 +115,19 @@ def test_scales_must_cover_what_is_valid():
     at = site("tmatmul.mx", 16, 96, 32)
     with pytest.raises(PtoError, match="valid scales"):
         at.spec.bind(at)(Held(a), Held(a_scale[:, :2]), Held(b), Held(b_scale), Held(np.zeros((16, 32), np.float32)))
+
+
+def test_scales_of_both_operands_at_one_address_are_two_memories():
+    left = tile("scaling", "!pto.f8E8M0", 16, 4)
+    right = Tile("scaling", "!pto.f8E8M0", 4, 16, 4, 16, "col_major", "col_major", 32)
+    core = Group(Grid(ASCEND950, 1, 1, 0), 0).core(CUBE)
+    a, b = core.tile(left, 0, (16, 4)), core.tile(right, 0, (4, 16))
+    a.write(np.full((16, 4), 2, ml_dtypes.float8_e8m0fnu))
+    b.write(np.full((4, 16), 8, ml_dtypes.float8_e8m0fnu))
+    assert (a.read().astype(float) == 2).all() and (b.read().astype(float) == 8).all()
+    assert core.high_water() == {"scaling": 64, "scaling_right": 64}
+
+
+def test_scales_lie_in_boxes_of_16_by_2():
+    assert tile("scaling", "!pto.f8E8M0", 32, 4).box == (16, 2)
+    assert Tile("scaling", "!pto.f8E8M0", 4, 32, 4, 32, "col_major", "col_major", 32).box == (2, 16)

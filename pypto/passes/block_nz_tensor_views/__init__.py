@@ -14,7 +14,7 @@ from __future__ import annotations
 from ...ir.program import Function, summarize
 from ...ir.types import TensorView
 from ..base import P, Pass, function_pass
-from .rewrite import Blocker
+from .rewrite import NzBlocker
 
 BLOCKED_MARK = "nz_tensor_views_blocked"
 """The attribute of a function whose NZ tensors are blocked."""
@@ -33,5 +33,5 @@ def block_function(function: Function) -> Function:
     """``function`` with its NZ tensors blocked; one without, or marked as done, is kept."""
     if function.attrs.get(BLOCKED_MARK) or TensorView not in summarize(function).kinds:
         return function
-    made = Blocker(function).rewrite(function)
+    made = NzBlocker(function).rewrite(function)
     return made if made is function else made.replace(attrs={**made.attrs, BLOCKED_MARK: True})

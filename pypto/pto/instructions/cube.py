@@ -50,7 +50,12 @@ _BLOCK = 64
 hundred times the product when other processes want the cores."""
 
 
-def _blocked(left: Array, right: Array) -> Array:
+LIMIT = 4095
+"""The most rows, depth or columns of one product."""
+
+
+def blocked(left: Array, right: Array) -> Array:
+    """``left @ right``, block by block."""
     rows, depth = left.shape
     cols = right.shape[1]
     if rows * cols * depth <= _BLOCK**3:
@@ -68,8 +73,8 @@ def _blocked(left: Array, right: Array) -> Array:
 def product(left: Array, right: Array, out: np.dtype) -> Array:
     """Matrix product in the accumulator's type; integer products are exact in f64 and then wrap."""
     if out == np.float32:
-        return _blocked(left.astype(np.float32), right.astype(np.float32))
-    exact = _blocked(left.astype(np.float64), right.astype(np.float64))
+        return blocked(left.astype(np.float32), right.astype(np.float32))
+    exact = blocked(left.astype(np.float64), right.astype(np.float64))
     return exact.astype(np.int64).astype(out)
 
 
@@ -79,9 +84,9 @@ def _limits(site: Site, left: TileValue, right: TileValue, dst: TileValue) -> No
         raise PtoError(
             f"'pto.{site.spec.mnemonic}': valid elements {left.valid} times {right.valid} do not give {dst.valid}"
         )
-    if not all(0 < extent < 4096 for extent in (rows, depth, right.valid[1])):
+    if not all(0 < extent <= LIMIT for extent in (rows, depth, right.valid[1])):
         raise PtoError(
-            f"'pto.{site.spec.mnemonic}': rows, depth and columns must be 1..4095, got "
+            f"'pto.{site.spec.mnemonic}': rows, depth and columns must be 1..{LIMIT}, got "
             f"{rows}, {depth}, {right.valid[1]}"
         )
 

@@ -66,12 +66,17 @@ def _fits_window(site: Site) -> None:
                 )
 
 
+_SCALES = ("mx_a_zz", "mx_b_nn")
+
+
 def _load(site: Site) -> Run:
     dtype = site.tile("dst").numpy
+    room = site.tile("dst").rows, site.tile("dst").cols
 
     def run(src: WindowValue, dst: TileValue) -> None:
         rows, cols = src.matrix_shape()
-        valid_rows, valid_cols = dst.valid
+        # Scales come in whole boxes, of which the tile may count a part.
+        valid_rows, valid_cols = room if src.layout in _SCALES else dst.valid
         if rows > valid_rows or cols > valid_cols:
             raise PtoError(
                 f"'{site.spec.op_name}': window of {rows}x{cols} elements, but 'dst' has "
@@ -209,6 +214,8 @@ def _moved_dtype(site: Site) -> None:
     elif dst.loc == "bias":
         if (data_type(src.dtype), data_type(dst.dtype)) not in site.target.bias_moves:
             raise PtoError(f"'pto.{site.spec.mnemonic}': no move of {src.dtype} to a {dst.dtype} bias")
+    elif dst.loc == "scaling" and dst.dtype == "!pto.f8E8M0":
+        dtypes("src", "ui8 !pto.f8E8M0")(site)
     else:
         same_dtype("src", "dst")(site)
 
@@ -250,6 +257,8 @@ def _mover(site: Site) -> Callable[[Array], Array]:
     relu = site.attrs["reluPreMode"] == "normal_relu"
     if src.loc == "acc":
         return lambda data: _drained(data, dtype, relu)
+    if dst.loc == "scaling":
+        return lambda data: np.ascontiguousarray(data).view(dtype)
     if src.dtype != dst.dtype:
         return lambda data: convert(data, dtype)
     return lambda data: data

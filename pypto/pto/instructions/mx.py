@@ -11,7 +11,7 @@ from ..errors import PtoError
 from ..runtime import Array, TileValue
 from ..shapes import Tile
 from ..spec import Check, Run, Site, declare
-from .cube import product
+from .cube import LIMIT, blocked
 
 GROUP = 32
 _PHASE = "accPhase:acc_phase=unspecified"
@@ -25,7 +25,7 @@ def _operands(site: Site) -> None:
             f"'pto.{name}': 'a' and 'b' must both be 8-bit or both 4-bit floats, got {a.dtype} and {b.dtype}"
         )
     vector = name.startswith("tgemv")
-    rows = a.rows == 1 and dst.rows in (1, 16) if vector else a.rows == dst.rows
+    rows = a.rows in (1, 16) and dst.rows in (a.rows, 16) if vector else a.rows == dst.rows
     if not rows or a.cols != b.rows or b.cols != dst.cols:
         raise PtoError(f"'pto.{name}': {_shape(a)} times {_shape(b)} does not give {_shape(dst)}")
     groups = -(-a.cols // GROUP)
@@ -49,17 +49,26 @@ def _one_row(site: Site) -> None:
 
 
 def scaled_product(a: Array, a_scale: Array, b: Array, b_scale: Array) -> Array:
-    """``(a * a_scale) @ (b * b_scale)`` in f32, a scale standing for 32 elements along the depth."""
+    """``(a * a_scale) @ (b * b_scale)`` as f32, a scale standing for 32 elements along the depth.
+
+    Two scales together may leave the range of f32 where the product of what they scale does not: f64 holds every
+    scaled element exactly.
+    """
     depth = a.shape[1]
-    left = a.astype(np.float32) * np.repeat(a_scale.astype(np.float32), GROUP, axis=1)[:, :depth]
-    right = b.astype(np.float32) * np.repeat(b_scale.astype(np.float32), GROUP, axis=0)[:depth]
-    return product(left, right, np.dtype(np.float32))
+    left = a.astype(np.float64) * np.repeat(a_scale.astype(np.float64), GROUP, axis=1)[:, :depth]
+    right = b.astype(np.float64) * np.repeat(b_scale.astype(np.float64), GROUP, axis=0)[:depth]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return blocked(left, right).astype(np.float32)
 
 
 def _value(site: Site, a: TileValue, a_scale: TileValue, b: TileValue, b_scale: TileValue, dst: TileValue) -> Array:
     rows, depth = a.valid
     if b.valid[0] != depth or dst.valid != (rows, b.valid[1]):
         raise PtoError(f"'pto.{site.spec.mnemonic}': valid {a.valid} times {b.valid} does not give {dst.valid}")
+    if not all(0 < extent <= LIMIT for extent in (rows, depth, b.valid[1])):
+        raise PtoError(
+            f"'pto.{site.spec.mnemonic}': rows, depth and columns must be 1..{LIMIT}, got {rows}, {depth}, {b.valid[1]}"
+        )
     groups = -(-depth // GROUP)
     if a_scale.valid != (rows, groups) or b_scale.valid != (groups, b.valid[1]):
         raise PtoError(
@@ -113,6 +122,34 @@ _PLACES: tuple[Check, ...] = (
     dtypes("c_in", "f32"),
     dtypes("bias", "f32"),
     _operands,
+)
+
+
+
+def _bindable(site: Site) -> None:
+    src, dst = site.tile("src"), site.tile("dst")
+    axis = 1 if src.loc == "left" else 0
+    want = [src.rows, src.cols]
+    want[axis] = -(-want[axis] // GROUP)
+    if [dst.rows, dst.cols] != want:
+        raise PtoError(
+            f"'pto.tget_scale_addr': the scales of {_shape(src)} are {want[0]}x{want[1]}, got {_shape(dst)}"
+        )
+
+
+def _bind(site: Site) -> Run:
+    """Where scales stand follows from where their data does; here they stay where they were moved to."""
+    return lambda src, dst: None
+
+
+declare(
+    "tget_scale_addr",
+    "src -> dst",
+    pipe="S",
+    checks=(OnlyOn("a5"), loc("src", "left", "right"), loc("dst", "scaling"), dtypes("dst", "!pto.f8E8M0"), _bindable),
+    bind=_bind,
+    cost=lambda site, rows, cols: 1.0,
+    doc="dst becomes the scales the cube finds for src: nothing is copied.",
 )
 
 for _name, _rows in (("tmatmul.mx", ()), ("tgemv.mx", (_one_row,))):

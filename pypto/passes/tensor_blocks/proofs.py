@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...errors import internal_check_span
-from ...ir.expr import Add, Call, ConstInt, Expr, IterArg, Mul, Sub, Var
+from ...ir.expr import Add, BinaryExpr, Call, ConstInt, Expr, FloorDiv, IterArg, Mul, Sub, Var
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, ForStmt
@@ -63,9 +63,19 @@ class Facts(Visitor):
                 return Fact(max(left.power, right.power), left.non_negative and right.non_negative)
             sign = left.non_negative and right.non_negative and isinstance(value, Add)
             return Fact(min(left.power, right.power), sign)
+        if isinstance(value, FloorDiv):
+            return self._quotient(value)
         if isinstance(value, Call) and value.op.name in _LANES:
             return Fact(1, True)
         return _NOTHING
+
+    def _quotient(self, value: BinaryExpr) -> Fact:
+        """A quotient by a constant power of two keeps what of the dividend's power is left, and its sign."""
+        by = value.right.value if isinstance(value.right, ConstInt) else 0
+        if by <= 0 or by & (by - 1):
+            return _NOTHING
+        dividend = self.of(value.left)
+        return Fact(max(dividend.power // by, 1), dividend.non_negative)
 
     def is_multiple(self, value: Expr, divisor: int, span: Span) -> bool:
         """Whether ``divisor`` provably divides ``value``.
