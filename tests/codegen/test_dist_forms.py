@@ -10,10 +10,10 @@ from pypto import backend, codegen, ir, passes
 from pypto.ir import comm_layout
 
 
-def text_of(function, name="k"):
-    with passes.PassContext(target=backend.ASCEND910B):
+def text_of(function, name="k", target=backend.ASCEND910B):
+    with passes.PassContext(target=target):
         lowered = passes.run_pipeline(ir.Program([function], name))
-    return codegen.generate_pto(lowered, backend.ASCEND910B, locations=False)[function.name]
+    return codegen.generate_pto(lowered, target, locations=False)[function.name]
 
 
 def lines_with(text, word):
@@ -133,14 +133,14 @@ def test_bulk_transfers_move_through_staging_tiles(rows, cols, pipeline, stages)
 def test_an_element_of_half_a_byte_has_no_address_on_a_peer():
     @pl.function(type=pl.FunctionType.InCore)
     def pull(
-        data: pld.DistributedTensor[[16, 64], pl.INT4],
-        out: pl.Out[pl.Tensor[[16, 64], pl.INT4]],
+        data: pld.DistributedTensor[[16, 64], pl.FP4],
+        out: pl.Out[pl.Tensor[[16, 64], pl.FP4]],
         peer: pl.Scalar[pl.INT32],
     ):
         pl.store(pld.tile.remote_load(data, peer, [0, 0], [16, 64]), [0, 0], out)
 
-    with pytest.raises(ValueError, match=r"cannot reach 'data' on a peer: int4 elements[\s\S]*pld.tile.remote_load"):
-        text_of(pull)
+    with pytest.raises(ValueError, match=r"cannot reach 'data' on a peer: fp4 elements[\s\S]*pld.tile.remote_load"):
+        text_of(pull, target=backend.ASCEND950)
 
 
 def test_a_branch_cannot_choose_between_windows():
