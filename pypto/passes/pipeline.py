@@ -47,6 +47,7 @@ PIPELINE: tuple[str, ...] = (
     "derive_call_directions",
     "materialize_runtime_scopes",
     "classify_iter_arg_carry",
+    "insert_comm_fence",
 )
 """Factories of the default pipeline, in order. Each names the module and the function in it."""
 
