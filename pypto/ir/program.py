@@ -136,6 +136,11 @@ class Function(IRNode):
         made = IRNode.replace(self, **changes)
         return made if made is self or "summary_cell" in changes else IRNode.replace(made, summary_cell=[])
 
+    @property
+    def is_host_orchestrator(self) -> bool:
+        """Whether it runs on the host and says what the devices do."""
+        return self.level is Level.HOST and self.role is Role.Orchestrator
+
     def directed_params(self) -> list[tuple[Var, ParamDirection]]:
         """Parameters with their directions."""
         return list(zip(self.params, self.param_directions))

@@ -1,10 +1,10 @@
 """InsertCommFence: what a core writes into a window is in memory before peers are told, and what it reads is fresh.
 
 The pass looks at one statement at a time. After a write into this rank's slice its cache lines are cleaned and a fence
-follows; after a write into a peer's slice, whose lines codegen cleans because only there its address is known, a
-fence; after a call of another function, which may have written anything, both for all memory. After a wait, or a look at a
-signal, all lines are dropped, so that the next read asks memory. Signals themselves need nothing. The pass runs
-last, for nothing ties what it inserts to its place.
+follows. After a write into a peer's slice comes a fence: codegen cleans the lines, for only there their address is
+known. After a call of another function, which may have written anything, come both, for all memory. After a wait, or a
+look at a signal, all lines are dropped, so that the next read asks memory. Signals themselves need nothing. The pass
+runs last, for nothing ties what it inserts to its place.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from enum import Enum
 
 from ..errors import Diagnosed, InternalError
 from ..ir.program import Program, summarize
-from ..ir.stmt import AssignStmt, ReturnStmt, SeqStmts, flatten_to_stmts
+from ..ir.stmt import AssignStmt, CommDomainScopeStmt, ReturnStmt, SeqStmts, flatten_to_stmts
 from ..ir.types import UnknownType
 from ..ir.visitor import walk
 from .base import Pass
@@ -45,6 +45,9 @@ PIPELINE: tuple[str, ...] = (
     "memory_reuse",
     "allocate_memory_addr",
     "derive_call_directions",
+    "synthesize_allreduce_signals",
+    "materialize_comm_domain_scopes",
+    "lower_host_tensor_collectives",
     "materialize_runtime_scopes",
     "classify_iter_arg_carry",
     "insert_comm_fence",
@@ -128,8 +131,14 @@ def check_roundtrip(pass_name: str, program: Program) -> None:
 
 
 def _is_expressible(program: Program) -> bool:
-    """Whether functions with results return, values assigned have types, and no block assigns one object twice."""
+    """Whether the language has text for the whole program.
+
+    Functions with results return, values assigned have types, no block assigns one object twice, and no windows have
+    been grouped: text says of windows only what the author does.
+    """
     for function in program.functions.values():
+        if CommDomainScopeStmt in summarize(function).kinds:
+            return False
         if function.return_types and not any(isinstance(s, ReturnStmt) for s in flatten_to_stmts(function.body)[-1:]):
             return False
         if UnknownType in summarize(function).kinds:

@@ -239,10 +239,11 @@ class StatementPrinter:
         self.values.lane_split = outer
 
     def comm_domain(self, s: S.CommDomainScopeStmt) -> None:
-        devices = self.values.value(s.devices)
-        slots = ", ".join(self.values.names[w] for w in s.slots)
-        self.line(f"with pld.comm_domain({', '.join([devices, f'slots=[{slots}]', *self.scope_keywords(s)])}):")
-        self.block(s.body)
+        """A remark only: what windows share devices follows from the rest."""
+        devices = self.values.list(s.devices) if s.devices else "all"
+        slots = ", ".join(self.values.names[w.base] for w in s.slots)
+        self.line(f"# communication domain {s.name_hint}: windows {slots}, devices {devices}")
+        self.statement(s.body)
 
 
 _SCOPE_LISTS: Final = {

@@ -11,6 +11,7 @@ from ...ir.enums import ReduceOp
 from ...ir.expr import Expr, Var, index_const
 from ...ops.rules import dims_text, plus, value
 from ..emitting import kind_of
+from ..host_windows import check_mode
 from .arithmetic import quotient
 from .parts import Parts
 from .ring import ring_allreduce
@@ -45,6 +46,7 @@ def allreduce(parts: Parts) -> Expr:
             f"core_num={bound['core_num']} is supported only in a HOST orchestrator",
             "run the whole region on several cores: pl.spmd(...)",
         )
+    check_mode(bound["mode"], parts.call.span)
     check_packed(parts, target)
     if bound["mode"] == "ring":
         ring_allreduce(parts, target, signal, op)

@@ -55,6 +55,7 @@ RULES: dict[IRProperty, tuple[str, str]] = {
             "RuntimeScopesMaterialized",
         ),
         "tensor_view": ("TensorViewCanonical",),
+        "windows": ("CommDomainScopesMaterialized",),
     }.items()
     for name in names
 }
