@@ -2,7 +2,8 @@
 
 For every declared operator: whether it is written as PTO on each target, and whether a numeric case runs it. The first
 follows from the declarations and the instruction table, or from a case where passes write the operator out; the second
-from the table of cases in FOLDER (``tests/operators``).
+from the table of cases in FOLDER (``tests/operators``). Then, which dtypes an instruction takes that no case runs on a
+whole, a ragged and an empty valid region.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..backend import TARGETS, Target
 from ..codegen.forms import has_form
+from ..dtypes import DataType
 from ..ops.registry import OpDecl, all_decls, get_decl
-from ..pto.checks import exists_on
+from ..pto.checks import element_types, exists_on
+from ..pto.elements import data_type
 from ..pto.instructions import INSTRUCTIONS
 
 
@@ -48,15 +52,18 @@ def has_pto(decl: OpDecl, target: Target) -> bool:
     return spec is None or exists_on(spec, target.module_arch)
 
 
-def tested_on(folder: Path) -> dict[str, frozenset[str]]:
-    """Architectures on which the cases of ``folder`` run each operator."""
+def _cases(folder: Path) -> list[Any]:
     sys.path.insert(0, str(folder))
     try:
-        cases = importlib.import_module("operator_table").CASES
+        return importlib.import_module("operator_table").CASES
     finally:
         sys.path.remove(str(folder))
+
+
+def tested_on(folder: Path) -> dict[str, frozenset[str]]:
+    """Architectures on which the cases of ``folder`` run each operator."""
     found: dict[str, set[str]] = {}
-    for case in cases:
+    for case in _cases(folder):
         archs = {t.module_arch for t in TARGETS if any(True for _ in case.dtypes(t))}
         found.setdefault(case.op, set()).update(archs)
     return {op: frozenset(archs) for op, archs in found.items()}
@@ -72,6 +79,60 @@ def statuses(folder: Path) -> list[Status]:
             written = frozenset(t.module_arch for t in TARGETS if has_pto(decl, t))
             found.append(Status(decl, written | ran, ran))
     return found
+
+
+REGIONS = ("full", "ragged", "empty")
+"""Kinds of valid region a case may run."""
+
+Combination = tuple[str, str, DataType, str]
+"""Operator, architecture, dtype, kind of region."""
+
+
+def takes(decl: OpDecl, target: Target) -> tuple[DataType, ...]:
+    """The dtypes the instruction of a tile operator states for its source, or else its result, and numpy holds."""
+    spec = INSTRUCTIONS.get(decl.pto.mnemonic.removeprefix("pto.")) if decl.pto is not None else None
+    if spec is None or not exists_on(spec, target.module_arch):
+        return ()
+    stated = (element_types(spec, target.module_arch, operand) for operand in ("src", "src0", "a", "dst"))
+    names = next(filter(None, stated), ())
+    return tuple(d for d in map(data_type, sorted(names)) if d is not None and d not in _NOT_HELD)
+
+
+_NOT_HELD = (DataType.HF8, DataType.FP4)
+"""Types without a numpy one of an element a slot as PTO has them."""
+
+
+def combinations(folder: Path) -> tuple[set[Combination], set[Combination]]:
+    """What the instructions of tile operators take, in every kind of region, and what the cases of ``folder`` run."""
+    wanted: set[Combination] = set()
+    for decl in all_decls():
+        if decl.name.startswith("tile.") and not decl.internal:
+            for target in TARGETS:
+                if has_pto(decl, target):
+                    taken = takes(decl, target)
+                    wanted.update((decl.name, target.module_arch, d, r) for d in taken for r in REGIONS)
+    found = {
+        (case.op, target.module_arch, dtype, region)
+        for case in _cases(folder)
+        for target in TARGETS
+        for dtype in case.dtypes(target)
+        for region in case.covers
+    }
+    return wanted, found
+
+
+def lacking(missing: Iterable[Combination]) -> dict[str, str]:
+    """Combinations without a case, told by operator."""
+    by_op: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for op, arch, dtype, region in sorted(missing, key=lambda c: (c[0], c[1], c[2].code(), c[3])):
+        by_op.setdefault(op, {}).setdefault((arch, dtype.name), []).append(region)
+    told: dict[str, str] = {}
+    for op, found in by_op.items():
+        groups: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        for (arch, dtype), regions in found.items():
+            groups.setdefault(tuple(regions), {}).setdefault(dtype, []).append(arch)
+        told[op] = "; ".join(f"{', '.join(regions)}: {' '.join(dtypes)}" for regions, dtypes in groups.items())
+    return told
 
 
 def table(rows: Iterable[Status]) -> str:
@@ -96,8 +157,14 @@ def table(rows: Iterable[Status]) -> str:
 
 
 def main() -> None:
-    """Print the table."""
-    print(table(statuses(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("tests/operators"))))
+    """Print the table, and how many of the dtypes and regions that instructions take have a numeric case."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("tests/operators")
+    print(table(statuses(folder)))
+    wanted, found = combinations(folder)
+    count = f"{len(wanted & found)} of {len(wanted)}"
+    print(f"\nnumeric cases of tile operators by target, dtype and valid region: {count}")
+    for op, what in lacking(wanted - found).items():
+        print(f"  {op}: {what}")
 
 
 if __name__ == "__main__":

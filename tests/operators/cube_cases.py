@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from operator_harness import Case, Script, fixed
+from operator_harness import Case, Script, fixed, regions_of
 from operator_values import Array, is_float, rounded, small, wrap
 
 from pypto.backend import Target
@@ -35,7 +35,7 @@ def case(op: str, body: str, inputs: Any, outputs: Any, reference: Any, dtypes: 
         text = body.replace("{O}", f"pl.{acc(dtype).name}")
         Script(op, text, given, made, reference, runs, make=small).run(dtype, target)
 
-    return Case(op, name, run, dtypes, per_target=True)
+    return Case(op, name, run, dtypes, per_target=True, covers=regions_of(body, runs))
 
 
 OPERANDS = fixed(D.FP16, D.BF16, D.FP32, D.INT8)
@@ -190,4 +190,32 @@ b = pl.load(x1, [0, 0, 0], [2, 64, 32], target_memory=pl.Mem.Mat)
             case("tile.batch_matmul_acc", more, shapes, [(2, 32, 32)], twice, OPERANDS)]  # fmt: skip
 
 
-CASES = [*products(), *accumulations(), *vectors(), *batches()]
+def gathered() -> list[Case]:
+    """A left operand gathered row by row in L1."""
+    body = """
+l1 = pl.create_l1([16, 128], dtype={T})
+for r in pl.range(16):
+    l1 = pl.gather_row(l1, x0, [r, 0], [r + i0, 0], [1, 128])
+y0 = pl.assemble(y0, pl.matmul(l1, x1, out_dtype=ACC), [0, 0])
+"""
+
+    def rows(x: Array, w: Array, start: int, y: Array) -> None:
+        y[...] = product(x[start : start + 16], w)
+
+    made = []
+    for dtype, acc in ((DataType.INT8, DataType.INT32), (DataType.FP16, DataType.FP32), (DataType.BF16, DataType.FP32)):
+        script = Script(
+            "tensor.create_l1",
+            body.replace("ACC", f"pl.{acc.name}"),
+            [(32, 128), (128, 32)],
+            [((16, 32), acc)],
+            rows,
+            runs=((0,), (3,)),
+            make=small,
+            tensors=True,
+        )
+        made.append(script.case(fixed(dtype), dtype.name))
+    return made
+
+
+CASES = [*gathered(), *products(), *accumulations(), *vectors(), *batches()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from operator_harness import Case, Vector, fixed, instruction_dtypes
+from operator_harness import Case, Script, Vector, fixed, instruction_dtypes
 from operator_values import Array, arithmetic, in_double, is_float, rounded
 
 from pypto.dtypes import DataType
@@ -195,6 +195,33 @@ def selection() -> list[Case]:
     return cases
 
 
+def _masked() -> list[Case]:
+    """A mask of f32 comparisons over tiles of every dtype a selection takes."""
+    body = """
+a = pl.load(x0, [0, 0], [16, 64], valid_shape=[i0, i1])
+b = pl.load(x1, [0, 0], [16, 64], valid_shape=[i0, i1])
+p = pl.load(x2, [0, 0], [16, 64], valid_shape=[i0, i1])
+q = pl.load(x3, [0, 0], [16, 64], valid_shape=[i0, i1])
+tmp = pl.create_tile([16, 64], dtype={T})
+mask = pl.tile.cmp(p, q, cmp_type=2)
+"""
+
+    def picked(a: Array, b: Array, p: Array, q: Array, m: int, n: int, y: Array) -> None:
+        y[:m, :n] = np.where(p < q, a, b)[:m, :n]
+
+    floats = ((16, 64), D.FP32)
+    sel = Script("tile.sel", body + "pl.store(pl.tile.sel(mask, a, b, tmp), [0, 0], y0)",
+                 [(16, 64), (16, 64), floats, floats], [(16, 64)], picked, ((16, 64), (5, 19), (0, 64)))  # fmt: skip
+    one = Script("tile.sels", body + "pl.store(pl.tile.sels(mask, a, tmp, 3), [0, 0], y0)",
+                 [(16, 64), (16, 64), floats, floats], [(16, 64)],
+                 lambda a, b, p, q, m, n, y: picked(a, np.full_like(a, 3), p, q, m, n, y),
+                 ((16, 64), (5, 19), (0, 64)))  # fmt: skip
+    return [
+        sel.case(lambda target: instruction_dtypes("tile.sel", target), "masked"),
+        one.case(lambda target: [d for d in instruction_dtypes("tile.sels", target) if d is not D.BF16], "masked"),
+    ]
+
+
 def _comparable(op: str, code: int) -> Any:
     def dtypes(target: Any) -> list[DataType]:
         found = instruction_dtypes(op, target, "src0" if op == "tile.cmp" else "src")
@@ -204,4 +231,4 @@ def _comparable(op: str, code: int) -> Any:
     return dtypes
 
 
-CASES = [*elementwise(), *bits(), *selection()]
+CASES = [*elementwise(), *bits(), *selection(), *_masked()]

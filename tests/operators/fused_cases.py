@@ -69,8 +69,9 @@ pl.store(pl.tile.axpy(acc, t, 0.1), [0, 0], y0)
         Script("tile.axpy", axpy, [((16, 64), acc), ((16, 64), dtype)], [((16, 64), acc)], added,
                ((16, 64), (5, 19), (0, 64)), ulp=1, make=ordinary).run(dtype, target)  # fmt: skip
 
-    cases.append(Case("tile.axpy", "", lambda d, t: run(d, t, d), fixed(D.FP16, D.FP32)))
-    cases.append(Case("tile.axpy", "wide", lambda d, t: run(d, t, D.FP32), fixed(D.FP16)))
+    every = frozenset({"full", "ragged", "empty"})
+    cases.append(Case("tile.axpy", "", lambda d, t: run(d, t, d), fixed(D.FP16, D.FP32), covers=every))
+    cases.append(Case("tile.axpy", "wide", lambda d, t: run(d, t, D.FP32), fixed(D.FP16), covers=every))
     return cases
 
 
@@ -133,26 +134,31 @@ def _few(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, alon
 def choices() -> list[Case]:
     body = """
 a = pl.load(x0, [0, 0], [16, 64])
-b = pl.load(x1, [0, 0], [16, 64], valid_shape=[5, 19])
+b = pl.load(x1, [0, 0], [16, 64], valid_shape=[VM, VN])
 ia = pl.load(x2, [0, 0], [16, 64])
-ib = pl.load(x3, [0, 0], [16, 64], valid_shape=[5, 19])
+ib = pl.load(x3, [0, 0], [16, 64], valid_shape=[VM, VN])
 idx = pl.create_tile([16, 64], dtype=pl.INT32)
 pl.store(pl.tile.OP(a, b, ia, ib, idx), [0, 0], y0)
 pl.store(idx, [0, 0], y1)
 """
     cases: list[Case] = []
+    index = ((16, 64), D.INT32)
     for op, better in (("part_argmax", np.greater), ("part_argmin", np.less)):
+        for m, n in ((16, 64), (5, 19), (0, 64)):
 
-        def chosen(a: Array, b: Array, ia: Array, ib: Array, y: Array, i: Array, better: Any = better) -> None:
-            y[...], i[...] = a, ia
-            first = better(a[:5, :19], b[:5, :19])
-            y[:5, :19] = np.where(first, a[:5, :19], b[:5, :19])
-            i[:5, :19] = np.where(first, ia[:5, :19], ib[:5, :19])
+            def chosen(
+                a: Array, b: Array, ia: Array, ib: Array, y: Array, i: Array, to: Any = (better, m, n)
+            ) -> None:
+                better, m, n = to
+                y[...], i[...] = a, ia
+                first = better(a[:m, :n], b[:m, :n])
+                y[:m, :n] = np.where(first, a[:m, :n], b[:m, :n])
+                i[:m, :n] = np.where(first, ia[:m, :n], ib[:m, :n])
 
-        index = ((16, 64), D.INT32)
-        script = Script(f"tile.{op}", body.replace("OP", op), [(16, 64), (16, 64), index, index], [(16, 64), index],
-                        chosen, make=_few)  # fmt: skip
-        cases.append(script.case(fixed(D.FP16, D.FP32)))
+            text = body.replace("OP", op).replace("VM", str(m)).replace("VN", str(n))
+            inputs = [(16, 64), (16, 64), index, index]
+            script = Script(f"tile.{op}", text, inputs, [(16, 64), index], chosen, make=_few)
+            cases.append(script.case(fixed(D.FP16, D.FP32), f"{m}x{n}"))
     return cases
 
 
@@ -195,7 +201,7 @@ pl.store(pl.tile.histogram(t, i, byte=BYTE), [0, 0], y0)
             return rng.integers(0, 3 if along else 3 << 8, shape).astype(dtype)
 
         script = Script("tile.histogram", histogram.replace("BYTE", str(byte)), [(32, 64), ((32, 1), D.UINT8)],
-                        [((32, 256), D.UINT32)], counted, ((64,), (19,)), make=halves)  # fmt: skip
+                        [((32, 256), D.UINT32)], counted, ((64,), (19,), (0,)), make=halves)  # fmt: skip
         cases.append(script.case(on("Ascend950", D.UINT16), f"byte{byte}"))
     return cases
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from operator_harness import Case, Script, fixed
-from operator_values import Array, is_float, mixed
+from operator_harness import Case, Script, fixed, instruction_dtypes
+from operator_values import Array, is_float, mixed, raw
 
 from pypto.dtypes import DataType
 
 D = DataType
 USUAL = fixed(D.INT16, D.INT32, D.FP16, D.FP32)
-PAYLOADS = fixed(D.INT8, D.INT16, D.INT32, D.FP16, D.BF16, D.FP32)
+PAYLOADS = fixed(D.INT8, D.UINT8, D.INT16, D.UINT16, D.INT32, D.UINT32, D.FP16, D.BF16, D.FP32)
+_EIGHT_BITS = (D.FP8E4M3FN, D.FP8E5M2)
+SIGNED = fixed(D.INT8, D.INT16, D.INT32, D.FP16, D.BF16, D.FP32)
 PATTERNS = {1: (2, 0), 2: (2, 1), 3: (4, 0), 4: (4, 1), 5: (4, 2), 6: (4, 3), 7: (1, 0)}
 """For each mask pattern, of how many columns it marks one, and which."""
 
@@ -44,22 +46,26 @@ pl.store(pl.tile.gather(t, i, tmp), [0, 0], y0)
     runs = ((8, 32), (5, 19), (1, 1), (0, 32), (8, 0))
     cases = [Script("tile.gather", gather, [(16, 64), ((8, 32), D.INT32)], [(8, 32)], gathered, runs,
                     make=positions(1024)).case(USUAL)]  # fmt: skip
-    for dtypes, index in ((fixed(D.INT32, D.FP32), D.INT32), (fixed(D.INT16, D.FP16, D.BF16), D.INT16)):
+    for dtypes, index in (
+        (fixed(D.INT32, D.FP32), D.INT32),
+        (fixed(D.INT16, D.FP16, D.BF16), D.INT16),
+        (fixed(D.INT8), D.INT16),
+    ):
         scatter = """
 d = pl.load(x0, [0, 0], [16, 64])
-i = pl.load(x1, [0, 0], [8, 32])
-s = pl.load(x2, [0, 0], [8, 32])
+i = pl.load(x1, [0, 0], [8, 32], valid_shape=[i0, i1])
+s = pl.load(x2, [0, 0], [8, 32], valid_shape=[i0, i1])
 pl.store(pl.tile.scatter(d, s, i), [0, 0], y0)
 """
 
-        def scattered(d: Array, index: Array, s: Array, y: Array) -> None:
+        def scattered(d: Array, index: Array, s: Array, m: int, n: int, y: Array) -> None:
             flat = d.copy().ravel()
-            for at, value in zip(index.ravel(), s.ravel()):
+            for at, value in zip(index[:m, :n].ravel(), s[:m, :n].ravel()):
                 flat[at] = value
             y[...] = flat.reshape(d.shape)
 
         script = Script("tile.scatter", scatter, [(16, 64), ((8, 32), index), (8, 32)], [(16, 64)], scattered,
-                        make=_third_is_data(1024))  # fmt: skip
+                        ((8, 32), (5, 19), (0, 32)), make=_third_is_data(1024))  # fmt: skip
         cases.append(script.case(dtypes, index.name))
     blocks = """
 t = pl.load(x0, [0, 0], [16, 64])
@@ -269,20 +275,28 @@ pl.store(pl.tile.mgather(x0, i, coalesce="elem"), [0, 0], y0)
     def elements_of(x: Array, index: Array, m: int, n: int, y: Array) -> None:
         y[:m, :n] = x.ravel()[index[:m, :n]]
 
-    runs = ((8, 32), (5, 19), (1, 1))
+    runs = ((8, 32), (5, 19), (1, 1), (0, 32))
+    chosen = positions(1280)
     cases.append(Script("tile.mgather", flat, [(20, 64), ((8, 32), D.INT32)], [(8, 32)], elements_of, runs,
                         make=positions(1280)).case(PAYLOADS, "elem"))  # fmt: skip
+
+    def patterns(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, along: int = 0) -> Array:
+        return raw(dtype, shape, rng) if along == 0 else chosen(dtype, shape, rng, along)
+
+    inputs = [(20, 64), ((8, 32), D.INT32)]
+    bits = Script("tile.mgather", flat, inputs, [(8, 32)], elements_of, runs, make=patterns)
+    cases.append(bits.case(lambda target: _EIGHT_BITS if target.module_arch == "a5" else (), "bits"))
     scatter = """
-s = pl.load(x0, [0, 0], [8, 32])
-i = pl.load(x1, [0, 0], [8, 32])
+s = pl.load(x0, [0, 0], [8, 32], valid_shape=[i0, i1])
+i = pl.load(x1, [0, 0], [8, 32], valid_shape=[i0, i1])
 pl.tile.mscatter(s, i, y0)
 """
 
-    def scattered(s: Array, index: Array, y: Array) -> None:
-        y.ravel()[index.ravel()] = s.ravel()
+    def scattered(s: Array, index: Array, m: int, n: int, y: Array) -> None:
+        y.ravel()[index[:m, :n].ravel()] = s[:m, :n].ravel()
 
-    cases.append(Script("tile.mscatter", scatter, [(8, 32), ((8, 32), D.INT32)], [(20, 64)], scattered,
-                        make=positions(1280)).case(PAYLOADS))  # fmt: skip
+    cases.append(Script("tile.mscatter", scatter, [(8, 32), ((8, 32), D.INT32)], [(20, 64)], scattered, runs,
+                        make=positions(1280)).case(SIGNED))  # fmt: skip
     copied = """
 acc = pl.tile.full([16, 64], dtype={T}, value=0)
 acc = pl.tile.gather_row(acc, x0, [4, 0], [i0, 0], [2, 64])
@@ -294,7 +308,8 @@ pl.store(acc, [0, 0], y0)
         y[...] = 0
         y[4:6], y[9] = x[i : i + 2], x[j]
 
-    cases.append(Script("tile.gather_row", copied, [(20, 64)], [(16, 64)], two_rows, ((0, 19), (18, 3))).case(USUAL))
+    script = Script("tile.gather_row", copied, [(20, 64)], [(16, 64)], two_rows, ((0, 19), (18, 3)))
+    cases.append(script.case(lambda target: instruction_dtypes("tile.full", target)))
     return cases
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -56,6 +57,29 @@ def instruction_dtypes(op: str, target: Target, operand: str = "dst") -> tuple[D
     return tuple(d for d in NUMPY if d.mlir in names)
 
 
+def kind_of(valid: Sequence[int], whole: Sequence[int]) -> str:
+    """``full``, ``ragged`` or ``empty``: what a valid region is of a tile."""
+    return "empty" if 0 in valid else "full" if tuple(valid) == tuple(whole) else "ragged"
+
+
+_WINDOW = re.compile(
+    r"\b(?:(?:load|slice)\(\w+, \[[^\]]*\]|tri\(-?\d+), \[([^\]]*)\](?:, valid_shape=\[([^\]]*)\])?"
+)
+
+
+def regions_of(body: str, runs: Iterable[Sequence[int]]) -> frozenset[str]:
+    """The kinds of valid region the loads of ``body`` give when run with scalars ``i0..`` as in ``runs``."""
+    windows = [(shape.split(", "), (valid or shape).split(", ")) for shape, valid in _WINDOW.findall(body)]
+    found = set() if windows else {"full"}
+    for run in runs:
+        names = {f"i{i}": n for i, n in enumerate(run)}
+        for dims in windows:
+            shape, valid = ([names.get(d, int(d) if d.isdigit() else None) for d in part] for part in dims)
+            if None not in valid:
+                found.add(kind_of(valid, shape))
+    return frozenset(found)
+
+
 @dataclass(frozen=True)
 class Case:
     """A numeric test of operator ``op``: ``run(dtype, target)`` for each dtype ``dtypes(target)`` gives."""
@@ -69,6 +93,8 @@ class Case:
     vector: Vector | None = None
     per_target: bool = False
     """Whether targets differ in more than their dtypes."""
+    covers: frozenset[str] = frozenset({"full"})
+    """The kinds of valid region it runs."""
 
     @property
     def id(self) -> str:
@@ -154,7 +180,7 @@ class Vector:
     def inputs(self, dtype: DataType) -> list[Array]:
         rng = np.random.default_rng([zlib.crc32(self.op.encode()), dtype.code()])
         shapes = [_extents(code, ROWS, COLS) if code != "m2n" else (ROWS, 2 * COLS) for code in self.ins.split()]
-        return [self.make(NUMPY[own], shape, rng, i)
+        return [self.make(own.numpy, shape, rng, i)
                 for i, (shape, own) in enumerate(zip(shapes, self.dtypes_in(dtype)))]  # fmt: skip
 
     def check(self, source: str, dtype: DataType, target: Target, region: tuple[int, int], given: tuple[bool, Any]):
@@ -162,7 +188,7 @@ class Vector:
         m, n = region
         arrays = self.inputs(dtype)
         valid = [x[: e[0], : e[1]] for x, e in zip(arrays, (_extents(c, m, n) for c in self.ins.split()))]
-        out_type = NUMPY[self.out_dtype or dtype]
+        out_type = (self.out_dtype or dtype).numpy
         whole = _extents(self.out, ROWS, COLS) if self.out != "m2n" else (ROWS, 2 * COLS)
         y, rows_cols = fill(out_type, whole), _extents(self.out, m, n)
         scalar = [given[1]] if self.scalars else []
@@ -194,7 +220,9 @@ class Vector:
     def case(self, dtypes: Callable[[Target], Iterable[DataType]] | None = None, name: str = "", of: str = "dst"):
         """The case of the table. Without ``dtypes``: those of the instruction's operand ``of``, and no others."""
         chosen = dtypes or (lambda target: instruction_dtypes(self.op, target, of))
-        return Case(self.op, name, self.run, chosen, self.attempt if dtypes is None else None, self)
+        refuse = self.attempt if dtypes is None else None
+        covers = frozenset(kind_of(r, (ROWS, COLS)) for r in self.regions)
+        return Case(self.op, name, self.run, chosen, refuse, self, covers=covers)
 
     def on_tensors(self) -> Vector:
         """The same operator on tensors, which takes no scratch."""
@@ -255,9 +283,9 @@ class Script:
         for i, spec in enumerate(self.inputs):
             shape, own = _parted(spec, dtype)
             flat = (int(np.prod(shape[:-1])), shape[-1])
-            inputs.append(self.make(NUMPY[own], flat, rng, i).reshape(shape))
+            inputs.append(self.make(own.numpy, flat, rng, i).reshape(shape))
         for ints in self.runs:
-            outs = [fill(NUMPY[own], shape) for shape, own in (_parted(s, dtype) for s in self.outputs)]
+            outs = [fill(own.numpy, shape) for shape, own in (_parted(s, dtype) for s in self.outputs)]
             want = [o.copy() for o in outs]
             with np.errstate(all="ignore"):
                 self.reference(*inputs, *ints, *want)
@@ -270,7 +298,7 @@ class Script:
                     assert_same(out, expected, self.ulp, what)
 
     def case(self, dtypes: Callable[[Target], Iterable[DataType]], name: str = "") -> Case:
-        return Case(self.op, name, self.run, dtypes)
+        return Case(self.op, name, self.run, dtypes, covers=regions_of(self.body, self.runs))
 
 
 def _parted(spec: Any, dtype: DataType) -> tuple[tuple[int, ...], DataType]:

@@ -62,6 +62,11 @@ def mixed(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, alo
     return out
 
 
+def raw(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, along: int = 0) -> Array:
+    """Every pattern of bits, for what moves elements without looking at them."""
+    return rng.integers(0, 256, (shape[0], shape[1] * dtype.itemsize), np.uint8).view(dtype)
+
+
 def small(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, along: int = 0) -> Array:
     """Multiples of 1/8 (integers: all) small enough that sums of a few hundred are exact in f32."""
     if is_float(dtype):
@@ -136,6 +141,8 @@ def assert_same(got: Array, want: Array, ulp: float = 0, what: str = "") -> None
     assert got.dtype == want.dtype and got.shape == want.shape, (what, got.dtype, want.dtype, got.shape, want.shape)
     if got.size == 0:
         return
+    if got.dtype.kind not in "iub" and not is_float(got.dtype):
+        got, want = (np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}") for x in (got, want))
     if not is_float(got.dtype):
         bad = got != want
     else:
@@ -153,4 +160,4 @@ def assert_same(got: Array, want: Array, ulp: float = 0, what: str = "") -> None
 
 def fill(dtype: np.dtype, shape: tuple[int, ...]) -> Array:
     """An output before a kernel ran: a value no test computes."""
-    return np.full(shape, 113, dtype)
+    return np.full(shape, 113, np.float64).astype(dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from elementwise_cases import ADD, DIV, MAX, MIN, MUL, SUB, scalar_values
-from operator_harness import COLS, FILLED, ROWS, Case, Vector, fixed
+from operator_harness import COLS, FILLED, ROWS, Case, Script, Vector, fixed, instruction_dtypes
 from operator_values import Array, factors, in_double, is_float, mixed, ordinary, rounded, small, wrap
 
 from pypto.dtypes import DataType
@@ -107,7 +107,8 @@ def expansions() -> list[Case]:
         cases.append(Vector(op, f"pl.{op}(a, b)", f"mn {code}", _expdif, ulp=2, make=ordinary).case())
         op = f"tile.{word}_expand"
         alone = Vector(op, f"pl.{op}(a, b)", f"mn {code}", lambda a, b: np.broadcast_to(b, a.shape))
-        cases.append(alone.case(_four_bytes_at_least))
+        cases.append(alone.case(_four_bytes_at_least if word == "row" else None))
+    cases += _bytes_by_row()
     with_tmp = Vector("tile.row_expand_sub", "pl.tile.row_expand_sub(a, b, tmp)", "mn m1", _spread(SUB), setup=ROW_TMP)
     cases.append(with_tmp.case(fixed(D.FP32, D.FP16), "tmp"))
     expands = Vector("tile.expands", "pl.tile.expands(a, {s})", "mn", lambda a, s: np.full(a.shape, s).astype(a.dtype),
@@ -116,10 +117,32 @@ def expansions() -> list[Case]:
     return cases
 
 
+def _bytes_by_row() -> list[Case]:
+    """Columns of one-byte elements: 32 rows of them are a block."""
+    body = """
+a = pl.load(x0, [0, 0], [32, 64], valid_shape=[i0, i1])
+b = pl.load(x1, [0, 0], [32, 1], valid_shape=[i0, 1])
+pl.store(pl.OP(a, b), [0, 0], y0)
+"""
+    functions = {"": lambda a, b: b, "_add": ADD, "_sub": SUB, "_mul": MUL, "_max": MAX, "_min": MIN}
+    cases = []
+    for name, function in functions.items():
+        op = f"tile.row_expand{name}"
+
+        def spread(a: Array, b: Array, m: int, n: int, y: Array, function: Any = function) -> None:
+            y[:m, :n] = function(a[:m, :n], np.broadcast_to(b[:m], (m, n)))
+
+        def taken(target: Any, op: str = op) -> list[DataType]:
+            return [d for d in instruction_dtypes(op, target) if d.bits == 8]
+
+        script = Script(op, body.replace("OP", op), [(32, 64), (32, 1)], [(32, 64)], spread,
+                        ((32, 64), (5, 19), (0, 64)))  # fmt: skip
+        cases.append(script.case(taken, "bytes"))
+    return cases
+
+
 def _as_front_end(op: str) -> Any:
     """A column of one-byte elements in 16 rows is not whole 32-byte blocks, so no tile holds it."""
-    from operator_harness import instruction_dtypes
-
     return lambda target: [d for d in instruction_dtypes(op, target) if d.bits > 8 or "col" in op]
 
 

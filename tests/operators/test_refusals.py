@@ -72,3 +72,22 @@ def test_when_it_runs(lines, m, n, message):
     with pytest.raises(ValueError, match=message) as caught:
         compiled(x, m, n, y)
     assert "<pypto text" in str(caught.value)
+
+
+RANDOM = """
+@pl.function(type=pl.FunctionType.InCore)
+def k(y: pl.Out[pl.Tensor[[16, 64], pl.{dtype}]]):
+    pl.store(pl.tile.random(1, 2, 3, 4, 5, 6, [16, 64], dtype=pl.{dtype}, rounds={rounds}), [0, 0], y)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["INT32", "UINT32"])
+@pytest.mark.parametrize("rounds", [7, 10])
+def test_random_numbers_are_those_of_a_device_and_one_target_has_them(dtype, rounds):
+    source = RANDOM.format(dtype=dtype, rounds=rounds)
+    with pytest.raises(ValueError, match="tile.random on Ascend910B: .*has no such instruction"):
+        compile_text(source, ASCEND910B)
+    compiled = compile_text(source, ASCEND950)
+    assert "pto.trandom ins(" in compiled.pto["k"]
+    with pytest.raises(ValueError, match="its generator is not specified publicly"):
+        compiled(np.zeros((16, 64), dtype.lower()))

@@ -116,6 +116,7 @@ _PLACES: tuple[Check, ...] = (
     loc("dst", "acc"),
     loc("c_in", "acc"),
     loc("bias", "bias"),
+    dtypes("a", " ".join(sorted(_FP8 | _FP4))),
     dtypes("a_scale", "!pto.f8E8M0"),
     dtypes("b_scale", "!pto.f8E8M0"),
     dtypes("dst", "f32"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import dtypes, item_size, row_major, same_dtype, scalar_of, valid_axis, vec
+from ..checks import OnlyOn, dtypes, item_size, row_major, same_dtype, scalar_of, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, vector_cost
 from ..spec import Run, Site, declare
@@ -75,6 +75,35 @@ declare(
     bind=_sequence,
     cost=vector_cost(),
     doc="S, S+1, .. over the valid elements, row after row; S, S-1, .. when descending.",
+)
+
+
+def _rounds(site: Site) -> None:
+    if site.attrs["rounds"] not in (7, 10):
+        raise PtoError(f"'pto.trandom': 7 or 10 rounds, got {site.attrs['rounds']}")
+
+
+def _random(site: Site) -> Run:
+    """Text is checked, but no public page says which cipher it is: there is nothing to compute it by."""
+
+    def run(*operands: object) -> None:
+        raise PtoError(
+            "'pto.trandom': the numbers are those of a device: its generator is not specified publicly",
+            hint="run the kernel on a device, or give it random numbers as a tensor",
+        )
+
+    return run
+
+
+declare(
+    "trandom",
+    "key0:scalar key1:scalar counter0:scalar counter1:scalar counter2:scalar counter3:scalar -> dst",
+    pipe="V",
+    attrs="rounds:int=10",
+    checks=(OnlyOn("a5"), vec("dst"), dtypes("dst", "i32 ui32"), row_major("dst"), _rounds),
+    bind=_random,
+    cost=vector_cost(4),
+    doc="Random 32-bit integers from a 64-bit key and a 128-bit counter, on a device.",
 )
 
 
