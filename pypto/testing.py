@@ -8,6 +8,7 @@ from .errors import Error, InternalError
 from .ir.span import Span
 
 if TYPE_CHECKING:
+    from .ir.expr import Call
     from .ops.registry import OpDecl
 
 ERRORS: Final[dict[str, type[Exception]]] = {
@@ -75,6 +76,13 @@ def get_declared_core_affinity(op_name: str) -> str | None:
 
     core = _decl(op_name).core
     return core.value if core in (Core.VECTOR, Core.CUBE) else None
+
+
+def classify_call_affinity(call: Call) -> str:
+    """Where a call runs: ``cube``, ``vector``, ``shared`` (either) or ``mixed`` (it hands a tile from one to the other)."""
+    from .passes.core_affinity import call_affinity
+
+    return (call_affinity(call).name or "").lower()
 
 
 def is_no_duplicate_op(op_name: str) -> bool:

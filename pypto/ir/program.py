@@ -128,7 +128,7 @@ class Function(IRNode):
             level, role = _derive(type, level, role)
         return cls._build(
             NodeList(v for v, _ in pairs), NodeList(d for _, d in pairs), node_list(return_types), body,
-            type, level, role, dict(attrs or {}), requires_runtime_binding, span, name, [],
+            type, level, role, _stored(attrs or {}), requires_runtime_binding, span, name, [],
         )  # fmt: skip
 
     def replace(self, **changes: Any) -> Function:
@@ -154,6 +154,11 @@ class Function(IRNode):
     @property
     def is_incore(self) -> bool:
         return self.func_type in _INCORE
+
+
+def _stored(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes as they are kept: a split mode by its number."""
+    return {k: v.value if isinstance(v, SplitMode) else v for k, v in attrs.items()}
 
 
 def _derive(kind: FunctionType, level: Level | None, role: Role | None) -> tuple[Level, Role]:

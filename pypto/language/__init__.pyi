@@ -206,7 +206,7 @@ def aic_initialize_pipe(
     slot_size: int = ...,
     slot_num: int | None = ...,
     local_slot_num: int | None = ...,
-    id: int = ...,
+    id: int | None = ...,
     *,
     span: Span | None = ...,
 ) -> Any:
@@ -221,7 +221,7 @@ def aiv_initialize_pipe(
     slot_size: int = ...,
     slot_num: int | None = ...,
     local_slot_num: int | None = ...,
-    id: int = ...,
+    id: int | None = ...,
     *,
     span: Span | None = ...,
 ) -> Any:
@@ -1291,17 +1291,18 @@ def subc(lhs: Tile, rhs: Tile, rhs2: Tile, *, span: Span | None = ...) -> Tile:
 def subsc(lhs: Tile, rhs: ScalarLike, rhs2: Tile, *, span: Span | None = ...) -> Tile:
     """Element by element, lhs - rhs + rhs2, where rhs is a scalar."""
 
-def tfree_to_aic(tile: Tile, split: int | None = ..., id: int = ..., *, span: Span | None = ...) -> None:
+def tfree_to_aic(tile: Tile, split: int | None = ..., id: int | None = ..., *, span: Span | None = ...) -> None:
     """Give the slot a popped tile is in back to aic."""
 
-def tfree_to_aiv(tile: Tile, split: int | None = ..., id: int = ..., *, span: Span | None = ...) -> None:
+def tfree_to_aiv(tile: Tile, split: int | None = ..., id: int | None = ..., *, span: Span | None = ...) -> None:
     """Give the slot a popped tile is in back to aiv."""
 
 def tpop_from_aic(
     shape: Dims | None = ...,
     dtype: DataType | None = ...,
     split: int = ...,
-    id: int = ...,
+    id: int | None = ...,
+    lane_stride: int | None = ...,
     *,
     span: Span | None = ...,
 ) -> Tile:
@@ -1311,18 +1312,33 @@ def tpop_from_aiv(
     shape: Dims | None = ...,
     dtype: DataType | None = ...,
     split: int = ...,
-    id: int = ...,
+    id: int | None = ...,
+    lane_stride: int | None = ...,
     *,
     span: Span | None = ...,
 ) -> Tile:
     """Pop the next tile the vector core pushed, into Mat; give its slot back with pl.system.tfree_to_aiv."""
 
-def tpush_to_aic(tile: Tile, split: int = ..., id: int = ..., *, span: Span | None = ...) -> Any:
+def tpush_to_aic(
+    tile: Tile,
+    split: int = ...,
+    id: int | None = ...,
+    lane_stride: int | None = ...,
+    *,
+    span: Span | None = ...,
+) -> Any:
     """Push a tile from the vector core to the cube core through pipe ``id``; ``split`` says how the lanes divide it: 0
     not at all, 1 by rows, 2 by columns.
     """
 
-def tpush_to_aiv(tile: Tile, split: int = ..., id: int = ..., *, span: Span | None = ...) -> Any:
+def tpush_to_aiv(
+    tile: Tile,
+    split: int = ...,
+    id: int | None = ...,
+    lane_stride: int | None = ...,
+    *,
+    span: Span | None = ...,
+) -> Any:
     """Push a tile from the cube core to the vector core through pipe ``id``; ``split`` says how the lanes divide it: 0
     not at all, 1 by rows, 2 by columns.
     """
@@ -1403,11 +1419,11 @@ class tile:
         """Element by element, lhs + rhs + rhs2, where rhs is a scalar."""
 
     @staticmethod
-    def aic_gather(input: Tile, split: int, *, span: Span | None = ...) -> Tile:
+    def aic_gather(input: Tile, split: int, lane_stride: int | None = ..., *, span: Span | None = ...) -> Tile:
         """The lanes' shares of a value joined for the cube, twice the size where it is split."""
 
     @staticmethod
-    def aiv_shard(input: Tile, split: int, *, span: Span | None = ...) -> Tile:
+    def aiv_shard(input: Tile, split: int, lane_stride: int | None = ..., *, span: Span | None = ...) -> Tile:
         """This lane's share of a value the cube made, half of it where the region splits."""
 
     @staticmethod
@@ -2317,7 +2333,8 @@ class tile:
         shape: Dims | None = ...,
         dtype: DataType | None = ...,
         split: int = ...,
-        id: int = ...,
+        id: int | None = ...,
+        lane_stride: int | None = ...,
         *,
         span: Span | None = ...,
     ) -> Tile:
@@ -2328,20 +2345,35 @@ class tile:
         shape: Dims | None = ...,
         dtype: DataType | None = ...,
         split: int = ...,
-        id: int = ...,
+        id: int | None = ...,
+        lane_stride: int | None = ...,
         *,
         span: Span | None = ...,
     ) -> Tile:
         """Pop the next tile the vector core pushed, into Mat; give its slot back with pl.system.tfree_to_aiv."""
 
     @staticmethod
-    def tpush_to_aic(tile: Tile, split: int = ..., id: int = ..., *, span: Span | None = ...) -> Any:
+    def tpush_to_aic(
+        tile: Tile,
+        split: int = ...,
+        id: int | None = ...,
+        lane_stride: int | None = ...,
+        *,
+        span: Span | None = ...,
+    ) -> Any:
         """Push a tile from the vector core to the cube core through pipe ``id``; ``split`` says how the lanes divide
         it: 0 not at all, 1 by rows, 2 by columns.
         """
 
     @staticmethod
-    def tpush_to_aiv(tile: Tile, split: int = ..., id: int = ..., *, span: Span | None = ...) -> Any:
+    def tpush_to_aiv(
+        tile: Tile,
+        split: int = ...,
+        id: int | None = ...,
+        lane_stride: int | None = ...,
+        *,
+        span: Span | None = ...,
+    ) -> Any:
         """Push a tile from the cube core to the vector core through pipe ``id``; ``split`` says how the lanes divide
         it: 0 not at all, 1 by rows, 2 by columns.
         """
@@ -2394,11 +2426,11 @@ class tensor:
         """Element by element, lhs + rhs, of a tensor and a scalar: FP32 with a floating-point literal."""
 
     @staticmethod
-    def aic_gather(input: Tensor, split: int, *, span: Span | None = ...) -> Tensor:
+    def aic_gather(input: Tensor, split: int, lane_stride: int | None = ..., *, span: Span | None = ...) -> Tensor:
         """The lanes' shares of a value joined for the cube, twice the size where it is split."""
 
     @staticmethod
-    def aiv_shard(input: Tensor, split: int, *, span: Span | None = ...) -> Tensor:
+    def aiv_shard(input: Tensor, split: int, lane_stride: int | None = ..., *, span: Span | None = ...) -> Tensor:
         """This lane's share of a value the cube made, half of it where the region splits."""
 
     @staticmethod
@@ -3013,7 +3045,7 @@ class system:
         slot_size: int = ...,
         slot_num: int | None = ...,
         local_slot_num: int | None = ...,
-        id: int = ...,
+        id: int | None = ...,
         *,
         span: Span | None = ...,
     ) -> Any:
@@ -3029,7 +3061,7 @@ class system:
         slot_size: int = ...,
         slot_num: int | None = ...,
         local_slot_num: int | None = ...,
-        id: int = ...,
+        id: int | None = ...,
         *,
         span: Span | None = ...,
     ) -> Any:
@@ -3128,11 +3160,11 @@ class system:
         """Whether ``task`` names a task."""
 
     @staticmethod
-    def tfree_to_aic(tile: Tile, split: int | None = ..., id: int = ..., *, span: Span | None = ...) -> None:
+    def tfree_to_aic(tile: Tile, split: int | None = ..., id: int | None = ..., *, span: Span | None = ...) -> None:
         """Give the slot a popped tile is in back to aic."""
 
     @staticmethod
-    def tfree_to_aiv(tile: Tile, split: int | None = ..., id: int = ..., *, span: Span | None = ...) -> None:
+    def tfree_to_aiv(tile: Tile, split: int | None = ..., id: int | None = ..., *, span: Span | None = ...) -> None:
         """Give the slot a popped tile is in back to aiv."""
 
 class prefetch:

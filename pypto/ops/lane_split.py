@@ -1,7 +1,8 @@
 """Operators that name where a value crosses between the cube and the two vector lanes of a core group.
 
 ``aiv_shard`` hands each lane its share of a value the cube made, ``aic_gather`` joins the lanes' shares for the cube.
-``split`` is the mode of the `pl.split_aiv` region they stand in: 0 not at all, 1 by rows, 2 by columns.
+``split`` is the mode of the `pl.split_aiv` region they stand in: 0 not at all, 1 by rows, 2 by columns. ``lane_stride``
+is how much lane 0 gets, where that is not half the tile, rounded up.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ for _level in ("tile", "tensor"):
             _facts = {"result_space": MemorySpace.Vec if _shard else MemorySpace.Mat}
         declare(
             f"{_level}.{_name}",
-            f"in input: {_level}, attr split: int!",
+            f"in input: {_level}, attr split: int!, attr lane_stride: int? = None",
             _crossing(_level, _shard),
             _doc,
             core=Core.MOVE,

@@ -383,7 +383,7 @@ def _in_space(decl: OpDecl, result: Type) -> Type:
     return TileType(result.shape, result.dtype, result.memref, result.tile_view, space)
 
 
-def call(name: str, *args: Any, span: Span = UNKNOWN_SPAN, **kwargs: Any) -> Call:
+def call(name: str, /, *args: Any, span: Span = UNKNOWN_SPAN, **kwargs: Any) -> Call:
     """Build a call of operator ``name``, as passes do."""
     decl = get_decl(name)
     if decl is None:

@@ -245,7 +245,7 @@ for _core in ("aic", "aiv"):
     declare(
         f"system.{_core}_initialize_pipe",
         "in c2v_consumer_buf: scalar like INT32 = 0, in v2c_consumer_buf: scalar like INT32 = 0, attr dir_mask: int!, "
-        "attr slot_size: int!, attr slot_num: int? = None, attr local_slot_num: int? = None, attr id: int = 0",
+        "attr slot_size: int!, attr slot_num: int? = None, attr local_slot_num: int? = None, attr id: int? = None",
         _pipe,
         f"Set up the {_core} side of a cross-core pipe: ``dir_mask`` 1 cube to vector, 2 vector to cube, 3 both; a "
         "buffer "
@@ -257,7 +257,7 @@ for _core in ("aic", "aiv"):
 for _core in ("aic", "aiv"):
     declare(
         f"system.tfree_to_{_core}",
-        "in tile: tile, attr split: int? = None, attr id: int = 0",
+        "in tile: tile, attr split: int? = None, attr id: int? = None",
         no_result,
         f"Give the slot a popped tile is in back to {_core}.",
         pto=Pto(f"pto.tfree_from_{_core}", form="tfree"),

@@ -16,7 +16,7 @@ _SIDES = (
 
 
 def _check_split(b: Bound) -> None:
-    if b["split"] < 0 or b["id"] < 0:
+    if b["split"] < 0 or (b["id"] or 0) < 0:
         raise b.fail(f"requires split and id to be >= 0, got {b['split']} and {b['id']}")
 
 
@@ -27,12 +27,17 @@ def _push(b: Bound) -> Type:
 
 def _pop(space: MemorySpace) -> Any:
     def rule(b: Bound) -> Type:
-        """The type of the tile pushed; without ``shape`` and ``dtype`` the assignment's annotation states it."""
+        """The type of the tile pushed; without ``shape`` and ``dtype`` the assignment's annotation states it.
+
+        The call does not keep them: its type says all.
+        """
         _check_split(b)
         if not b.dims("shape") or b["dtype"] is None:
             return UnknownType()
         static_shape(b, "shape")
-        return TileType(b.dims("shape"), b["dtype"], None, None, space)
+        kind = TileType(b.dims("shape"), b["dtype"], None, None, space)
+        b.values.update(shape=None, dtype=None)
+        return kind
 
     return rule
 
@@ -40,7 +45,7 @@ def _pop(space: MemorySpace) -> Any:
 for _to, _producer, _consumer, _core, _source, _origin, _space, _popper in _SIDES:
     declare(
         f"tile.tpush_to_{_to}",
-        "in tile: tile, attr split: int! = 0, attr id: int = 0",
+        "in tile: tile, attr split: int! = 0, attr id: int? = None, attr lane_stride: int? = None",
         _push,
         f"Push a tile from the {_producer} core to the {_consumer} core through pipe ``id``; ``split`` says how the "
         "lanes divide it: 0 not at all, 1 by rows, 2 by columns.",
@@ -51,7 +56,8 @@ for _to, _producer, _consumer, _core, _source, _origin, _space, _popper in _SIDE
     )
     declare(
         f"tile.tpop_from_{_origin}",
-        "in shape: dims?, attr dtype: DataType? = None, attr split: int! = 0, attr id: int = 0",
+        "in shape: dims?, attr dtype: DataType? = None, attr split: int! = 0, attr id: int? = None, "
+        "attr lane_stride: int? = None",
         _pop(_space),
         f"Pop the next tile the {_producer} core pushed, into {_space.name}; give its slot back with "
         f"pl.system.tfree_to_{_origin}.",

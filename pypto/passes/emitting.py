@@ -18,7 +18,7 @@ def kind_of(value: Expr) -> Any:
     return value.type
 
 
-def build(name: str, *args: Any, span: Span, **kwargs: Any) -> Call:
+def build(name: str, /, *args: Any, span: Span, **kwargs: Any) -> Call:
     """A call of operator ``name``. What its type rule refuses becomes a KernelValueError at ``span``."""
     try:
         return registry.call(name, *args, span=span, **kwargs)

@@ -36,6 +36,7 @@ PIPELINE: tuple[str, ...] = (
     "infer_tile_memory_space",
     "insert_mx_scale_addr",
     "resolve_backend_op_layouts",
+    "expand_mixed_kernel",
     "normalize_return_order",
     "lower_pipeline_loops",
     "canonicalize_io_order",

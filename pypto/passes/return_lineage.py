@@ -63,6 +63,13 @@ def written_arg(call: Expr) -> Expr | None:
     return None
 
 
+def parameter_of(function: Function) -> dict[Var, Var]:
+    """For each variable that is a parameter's buffer, written or not, that parameter."""
+    tracer = _Tracer(function)
+    tracer.block(function.body)
+    return tracer.roots
+
+
 class _Tracer:
     """Follows buffers through aliases, in-place operators, calls, loops and branches."""
 

@@ -7,12 +7,10 @@ from ...ir.expr import Call, Expr, Var
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, YieldStmt
 from ...ir.types import TileType
-from ...ops.registry import OpDecl, decl_of, rebind
+from ...ops.registry import OpDecl, decl_of
 from ..bodies import FlowVisitor
 
 Allowed = tuple[MemorySpace, ...]
-_TRANSFERS = frozenset({"tile.move", "tile.extract"})
-"""Operators that want their operand wherever a move to their own target starts."""
 
 
 def is_tile(value: Expr) -> bool:
@@ -69,8 +67,6 @@ class Demands(FlowVisitor):
 
     def visit_call(self, op: Call) -> None:
         decl = decl_of(op)
-        if op.op.name in _TRANSFERS and decl is not None:
-            self._want(op.args[0], (rebind(op)["target_memory"],))
         for i, arg in enumerate(op.args):
             if is_tile(arg) and decl is not None and i < len(decl.args):
                 allowed = decl.spaces.get(decl.args[i].name)

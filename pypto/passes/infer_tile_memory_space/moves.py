@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...backend.target import Target
 from ...errors import Diagnosed, user_error
@@ -11,6 +11,14 @@ from ...ir.span import Span
 from .demand import Allowed
 
 _UNREACHABLE = 100
+_PIPES = {
+    MemorySpace.Acc: (MemorySpace.Vec,),
+    MemorySpace.Mat: (MemorySpace.Vec,),
+    MemorySpace.Vec: (MemorySpace.Mat,),
+}
+"""Where a pipe between the cores of a group takes a tile; ExpandMixedKernel makes one for such a move."""
+_CROSSING_COSTS = {MemorySpace.Acc: 4, MemorySpace.Vec: 4, MemorySpace.Mat: 8}
+"""What a crossing from each memory counts, in moves within a core."""
 _WAY_OUT = {
     MemorySpace.Acc: "an accumulator is only ever written by the cube: start it with pl.matmul, then pl.matmul_acc",
     MemorySpace.Vec: "store the cube's result to a tensor, and load and process it in a scope of its own: "
@@ -38,10 +46,16 @@ class Moves:
             return None
         if self.target is None:
             return [destination]
+        return self._search(source, destination, {}) or self._search(source, destination, _PIPES)
+
+    def _search(
+        self, source: MemorySpace, destination: MemorySpace, pipes: Mapping[MemorySpace, Sequence[MemorySpace]]
+    ) -> list[MemorySpace] | None:
+        moves = self.target.moves if self.target is not None else {}
         paths: list[list[MemorySpace]] = [[source]]
         seen = {source, MemorySpace.DDR}
         for path in paths:
-            for space in self.target.moves.get(path[-1], ()):
+            for space in (*moves.get(path[-1], ()), *pipes.get(path[-1], ())):
                 if space is destination:
                     return [*path[1:], space]
                 if space not in seen:
@@ -63,9 +77,19 @@ class Moves:
 
         def cost(space: MemorySpace) -> int:
             paths = [self.nearest(space, allowed) for allowed in wants]
-            return sum(_UNREACHABLE if path is None else len(path) for path in paths)
+            return sum(_UNREACHABLE if path is None else self._cost(space, path) for path in paths)
 
         return min(candidates, key=cost)
+
+    def _cost(self, source: MemorySpace, path: Sequence[MemorySpace]) -> int:
+        if self.target is None:
+            return len(path)
+        steps = zip((source, *path), path)
+        return sum(_CROSSING_COSTS.get(a, 1) if is_crossing(a, b) else 1 for a, b in steps)
+
+    def crosses(self, path: Sequence[MemorySpace]) -> bool:
+        """Whether a way, its start included, begins between the cores."""
+        return len(path) > 1 and is_crossing(path[0], path[1])
 
     def refuse(self, what: str, source: MemorySpace, allowed: Allowed, span: Span) -> Diagnosed:
         """The error for a tile that cannot get where it is needed."""
@@ -78,3 +102,9 @@ class Moves:
             span,
             hint,
         )
+
+
+def is_crossing(source: MemorySpace, destination: MemorySpace) -> bool:
+    """Whether the two memories belong to different cores."""
+    return (source is MemorySpace.Vec) is not (destination is MemorySpace.Vec)
+

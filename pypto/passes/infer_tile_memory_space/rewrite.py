@@ -176,7 +176,7 @@ class Placer(EmittingRewriter):
         path = self.moves.path(source, space)
         if path is None:
             raise self.moves.refuse(_named(call.args[0]), source, (space,), call.span)
-        if len(path) > 1:
+        if len(path) > 1 and not self.moves.crosses((source, *path)):
             raise user_error(
                 ValueError,
                 f"no instruction moves {_named(call.args[0])} from {source.name} to {space.name} at once",

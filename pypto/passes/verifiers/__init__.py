@@ -47,6 +47,7 @@ RULES: dict[IRProperty, tuple[str, str]] = {
         ),
         "operands": ("AccToGmStoreValid", "AtomicAddDtypeValid", "TileMemoryInferred"),
         "lanes": ("AivSplitValid",),
+        "mixed": ("MixedKernelExpanded",),
         "places": ("AllocatedMemoryAddr", "HasMemRefs"),
         "orchestration": (
             "CallDirectionsResolved",

@@ -1,0 +1,98 @@
+"""The pipe between the two parts of a kernel: a ring of slots in each consumer's memory, set up first on both cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ...dtypes import DataType
+from ...errors import user_error
+from ...ir.expr import Call, ConstInt, Var
+from ...ir.program import Function, summarize
+from ...ir.span import Span
+from ...ir.stmt import AssignStmt, EvalStmt, Stmt, flatten_to_stmts, seq
+from ...ir.types import TileType
+from ...ir.visitor import walk
+from ...ops.registry import call
+from ...ops.rules import value as known
+from ..core_affinity import Affinity
+from .crossings import POP, PUSH
+
+DEFAULT_SLOTS: Final = 2
+SETUPS: Final = {Affinity.CUBE: "system.aic_initialize_pipe", Affinity.VECTOR: "system.aiv_initialize_pipe"}
+"""The operator that sets up each core's end."""
+_C2V, _V2C = 1, 2
+"""Bits of ``dir_mask``."""
+
+
+def crossing_tiles(body: Stmt) -> Iterable[tuple[str, TileType, Span]]:
+    """Every push and pop below ``body``, with the type of its tile."""
+    for node in walk(body):
+        if isinstance(node, AssignStmt) and isinstance(node.value, Call) and node.value.op.name in POP.values():
+            if isinstance(node.var.type, TileType):
+                yield node.value.op.name, node.var.type, node.span
+        elif isinstance(node, Call) and node.op.name in PUSH.values() and isinstance(node.args[0].type, TileType):
+            yield node.op.name, node.args[0].type, node.span
+
+
+def tile_size(kind: TileType, span: Span) -> int:
+    """Bytes of a tile that crosses. Raises KernelValueError for a shape that is not constant."""
+    count = 1
+    for dim in kind.shape:
+        size = known(dim)
+        if size is None:
+            raise user_error(ValueError, f"a tile that crosses between the cores needs a constant shape, this is {kind}", span)
+        count *= size
+    return kind.dtype.storage_bytes(count)
+
+
+def has_setup(body: Stmt) -> bool:
+    return any(isinstance(n, Call) and n.op.name in SETUPS.values() for n in walk(body))
+
+
+def with_pipe(name: str, parts: Mapping[Affinity, Stmt], attrs: Mapping[str, Any], span: Span) -> dict[Affinity, Stmt]:
+    """Both parts with the pipe of kernel ``name`` set up, unless its author did or nothing crosses."""
+    used = [found for body in parts.values() for found in crossing_tiles(body)]
+    if not used or any(has_setup(body) for body in parts.values()):
+        return dict(parts)
+    mask = 0
+    for op, _, _ in used:
+        mask |= _C2V if op in (PUSH[Affinity.CUBE], POP[Affinity.VECTOR]) else _V2C
+    size = max(tile_size(kind, where) for _, kind, where in used)
+    slots = attrs.get("slot_num") or DEFAULT_SLOTS
+    return {
+        side: seq([*_setup(name, side, mask, size, slots, span), *flatten_to_stmts(body)], body.span)
+        for side, body in parts.items()
+    }
+
+
+def _setup(name: str, side: Affinity, mask: int, size: int, slots: int, span: Span) -> list[Stmt]:
+    stmts: list[Stmt] = []
+    peer = f"{name}_{'aiv' if side is Affinity.CUBE else 'aic'}"
+    ends: dict[str, Any] = {}
+    for bit, word, consumer in ((_V2C, "v2c", Affinity.CUBE), (_C2V, "c2v", Affinity.VECTOR)):
+        ring = f"{name}_{word}_slot_buffer"
+        if not mask & bit:
+            ends[word] = ConstInt(0, DataType.INT32)
+        elif consumer is side:
+            ends[word] = _bound(stmts, ring, call("system.reserve_buffer", span=span, name=ring, size=size * slots))
+        else:
+            imported = call("system.import_peer_buffer", span=span, name=ring, peer_func=peer)
+            ends[word] = _bound(stmts, f"{ring}_import", imported)
+    init = call(
+        SETUPS[side], ends["c2v"], ends["v2c"], span=span, dir_mask=mask, slot_size=size, slot_num=slots
+    )
+    return [*stmts, EvalStmt(init, span)]
+
+
+def _bound(stmts: list[Stmt], name: str, made: Call) -> Var:
+    var = Var(name, made.type, made.span)
+    stmts.append(AssignStmt(var, made, made.span))
+    return var
+
+
+def uses_pipes(function: Function) -> bool:
+    """Whether a function pushes or pops."""
+    return not summarize(function).ops.isdisjoint({*PUSH.values(), *POP.values()})
+
+
