@@ -101,6 +101,13 @@ def bodies(stmt: Stmt) -> Iterable[Stmt]:
     return (stmt.body,) if isinstance(stmt, (ForStmt, WhileStmt, ScopeStmt)) else ()
 
 
+def controls(stmt: Stmt) -> list[Expr]:
+    """The expressions a compound statement evaluates itself."""
+    if isinstance(stmt, ForStmt):
+        return [stmt.start, stmt.stop, stmt.step]
+    return [stmt.condition] if isinstance(stmt, (IfStmt, WhileStmt)) else []
+
+
 def body_affinity(body: Stmt) -> Affinity:
     """What all statements of a body need together."""
     found = Affinity.SHARED

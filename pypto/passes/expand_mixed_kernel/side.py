@@ -7,7 +7,7 @@ store of the other core leaves the tensor it writes to, which is the same memory
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ...backend.target import Target
 from ...errors import InternalError, user_error
@@ -33,7 +33,7 @@ from ...ir.stmt import (
 from ...ir.types import TileType
 from ...ir.visitor import Rewriter, walk
 from ...ops.registry import decl_of
-from ..core_affinity import Affinity, call_affinity, leaf_value
+from ..core_affinity import Affinity, call_affinity, controls, leaf_value
 from ..infer_tile_memory_space.rewrite import in_space
 from ..return_lineage import parameter_of
 from .crossings import Crossing, crossing_of, received, sent
@@ -140,13 +140,6 @@ def reads(value: Any) -> list[Var]:
     return [node for node in walk(value) if isinstance(node, Var)]
 
 
-def controls(stmt: Stmt) -> list[Expr]:
-    """The expressions a compound statement evaluates itself."""
-    if isinstance(stmt, ForStmt):
-        return [stmt.start, stmt.stop, stmt.step]
-    return [stmt.condition] if isinstance(stmt, (IfStmt, WhileStmt)) else []
-
-
 def yielded(body: Stmt | None, index: int) -> Expr:
     """Value ``index`` of what a body hands on."""
     stmts = flatten_to_stmts(body)
@@ -158,6 +151,9 @@ def yielded(body: Stmt | None, index: int) -> Expr:
 class Side:
     """What one core keeps of a kernel."""
 
+    returns: ClassVar[bool] = True
+    """Whether the kernel's results are the vector core's to hand back."""
+
     def __init__(self, kernel: Kernel, side: Affinity) -> None:
         self.kernel, self.side = kernel, side
         self.kept: set[Stmt] = set()
@@ -166,15 +162,15 @@ class Side:
         """Tensors that the other core's stores made, by the parameter they are."""
         self._pending: list[Var] = []
         for stmt in kernel.leaves:
-            if self._acts(stmt):
+            if self.acts(stmt):
                 self._keep(stmt)
-        if side is Affinity.VECTOR:
+        if side is Affinity.VECTOR and self.returns:
             for stmt in kernel.returns:
                 self._need(*stmt.values)
         while self._pending:
             self._resolve(self._pending.pop())
 
-    def _acts(self, stmt: Stmt) -> bool:
+    def acts(self, stmt: Stmt) -> bool:
         """Whether ``stmt`` has an effect on this core."""
         kernel, value = self.kernel, leaf_value(stmt)
         if stmt in kernel.crossings or stmt in kernel.fences:
@@ -199,15 +195,14 @@ class Side:
         around = self.kernel.around[stmt]
         if around is not None:
             self._keep(around)
-        value = leaf_value(stmt)
-        crossing = self.kernel.crossings.get(stmt)
+        self._need(*(controls(stmt) if leaf_value(stmt) is None else self.operands(stmt)))
+
+    def operands(self, stmt: Stmt) -> Iterable[Expr]:
+        """What this core has to have for its part of ``stmt``."""
+        value, crossing = leaf_value(stmt), self.kernel.crossings.get(stmt)
         if crossing is not None:
-            self._need(*(() if crossing.producer is not self.side else (crossing.source,)))
-        elif value is not None:
-            if self.kernel.affinity[stmt] is not other(self.side):
-                self._need(value)
-        else:
-            self._need(*controls(stmt))
+            return (crossing.source,) if crossing.producer is self.side else ()
+        return () if value is None or self.kernel.affinity[stmt] is other(self.side) else (value,)
 
     def _need(self, *values: Expr) -> None:
         for value in values:
@@ -226,7 +221,7 @@ class Side:
         self.needed.add(var)
         stmt, index = place.stmt, place.index
         if index < 0:
-            self._check_here(stmt, var)
+            self.check_here(stmt, var)
         self._keep(stmt)
         if isinstance(stmt, Loop):
             arg, result = stmt.iter_args[index], stmt.return_vars[index]
@@ -234,7 +229,8 @@ class Side:
         elif isinstance(stmt, IfStmt):
             self._need(yielded(stmt.then_body, index), yielded(stmt.else_body, index))
 
-    def _check_here(self, stmt: Stmt, var: Var) -> None:
+    def check_here(self, stmt: Stmt, var: Var) -> None:
+        """Raises KernelValueError when this core cannot have what ``stmt`` gives ``var``."""
         crossing = self.kernel.crossings.get(stmt)
         foreign = (
             crossing.producer is self.side if crossing is not None else self.kernel.affinity[stmt] is other(self.side)
@@ -292,21 +288,27 @@ class SideBuilder(Rewriter):
 
     def _statement(self, stmt: Stmt) -> list[Stmt]:
         if isinstance(stmt, ReturnStmt):
-            return [self.rewrite(stmt)] if self._side.side is Affinity.VECTOR else []
+            return [self.rewrite(stmt)] if self._side.side is Affinity.VECTOR and self._side.returns else []
         if isinstance(stmt, YieldStmt):
             kept = [self.rewrite(v) for v, wanted in zip(stmt.values, self._results[-1]) if wanted]
             return [stmt.replace(values=NodeList(kept))] if kept else []
         if stmt not in self._side.kept:
             return []
+        if isinstance(stmt, (AssignStmt, EvalStmt)):
+            return self.leaf(stmt)
+        if isinstance(stmt, IfStmt):
+            return [self._if(stmt)]
+        return [self._loop(stmt) if isinstance(stmt, Loop) else self.rewrite(stmt)]
+
+    def leaf(self, stmt: Stmt) -> list[Stmt]:
+        """What this core does for a statement that holds no others."""
         kernel = self._side.kernel
         crossing, fence = kernel.crossings.get(stmt), kernel.fences.get(stmt)
         if crossing is not None:
             return self._crossing(crossing)
         if fence is not None:
             return self._fenced(stmt, fence)
-        if isinstance(stmt, IfStmt):
-            return [self._if(stmt)]
-        return [self._loop(stmt) if isinstance(stmt, Loop) else self.rewrite(stmt)]
+        return [self.rewrite(stmt)]
 
     def _crossing(self, crossing: Crossing) -> list[Stmt]:
         if crossing.producer is self._side.side:
