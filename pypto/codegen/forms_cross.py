@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from ..dtypes import DataType
 from ..errors import InternalError
 from ..ir.enums import FunctionType
-from ..ir.expr import Call, Var
+from ..ir.expr import Call, Var, index_const
 from ..ir.types import TileType
 from ..ops.registry import Bound, Pto
 from ..ops.rules import same
+from ..passes.pipe_workspace import buffer_of, offset_of
 from .context import Op, Value
 from .forms_gather import Form, whole
 from .instructions import operand
@@ -54,13 +55,26 @@ def _pipe_id(call: Call, bound: Bound) -> list[tuple[str, int]]:
 
 
 def initialize_pipe(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
-    """One side of a pipe."""
+    """One side of a pipe; where it goes through global memory, with its part of the buffer there."""
     attrs = _pipe_id(call, bound)
     for name in ("dir_mask", "slot_size", "slot_num", "local_slot_num"):
         if bound[name] is not None:
             attrs.append((name, bound[name]))
     buffers = [(name, operand(kernel, bound[name], DataType.INT32)) for name in _BUFFERS]
+    buffer = buffer_of(kernel.function)
+    if buffer is not None:
+        buffers.insert(0, ("gm_slot_buffer", _ring(kernel, kernel.pointers[buffer][0], offset_of(call, kernel.function))))
     kernel.add(Op("initialize_pipe", mnemonic=pto.mnemonic, attrs=attrs, buffers=buffers))
+
+
+def _ring(kernel: KernelBuilder, pointer: Value, offset: int) -> Value:
+    """The address ``offset`` bytes into the buffer of pipes."""
+    if offset == 0:
+        return pointer
+    made = kernel.fresh("ring", pointer.type)
+    moved = kernel.scalars.index(index_const(offset // DataType.FP32.storage_bytes(1)))
+    kernel.add(Op("addptr", result=made, source=pointer, offset=moved))
+    return made
 
 
 def tpush(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:

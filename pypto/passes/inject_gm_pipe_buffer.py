@@ -8,7 +8,7 @@ follows from the pipes, so the tensor of one element only stands for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from ..dtypes import DataType
 from ..ir.enums import FunctionType, ParamDirection, TensorLayout
@@ -19,9 +19,8 @@ from ..ir.types import TensorType
 from .base import P, Pass
 from .context import PassContext
 from .emitting import EmittingRewriter, build
+from .pipe_workspace import BUFFER, SETUPS, buffer_of
 
-BUFFER: Final = "__gm_pipe_buffer"
-SETUPS: Final = ("system.aic_initialize_pipe", "system.aiv_initialize_pipe")
 _KEPT = {P.SSAForm, P.MixedKernelExpanded, P.NormalizedStmtStructure}
 
 
@@ -39,10 +38,6 @@ def _run(program: Program, context: PassContext) -> Program:
     return program.map_functions(lambda f: _changed(f, buffers))
 
 
-def takes_buffer(function: Function) -> bool:
-    return bool(function.params) and function.params[-1].name_hint == BUFFER
-
-
 def _takers(program: Program) -> dict[str, Var]:
     """The new parameter of each function that needs one, by the function's name."""
     callers: dict[str, list[Function]] = {}
@@ -53,7 +48,7 @@ def _takers(program: Program) -> dict[str, Var]:
     found: dict[str, Var] = {}
     while pending:
         function = pending.pop()
-        if function.name in found or takes_buffer(function) or _launches(function):
+        if function.name in found or buffer_of(function) is not None or _launches(function):
             continue
         found[function.name] = Var(BUFFER, TensorType([1], DataType.FP32), function.span)
         pending.extend(callers.get(function.name, ()))

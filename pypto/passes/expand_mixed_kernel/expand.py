@@ -161,11 +161,18 @@ def _result_type(types: Iterable[Type]) -> Type:
     return found[0] if len(found) == 1 else TupleType(found)
 
 
+def _returned_types(function: Function) -> list[Type]:
+    """Types of what a function without annotated results returns."""
+    last = flatten_to_stmts(function.body)[-1:]
+    return [v.type for s in last if isinstance(s, ReturnStmt) for v in s.values]
+
+
 def _group(function: Function, cube: Function, vector: Function) -> Function:
     """The function of the kernel's name that runs both parts."""
     span, params = function.span, function.params
     first = EvalStmt(Call(GlobalVar(cube.name), params, None, None, UnknownType(), span), span)
-    call = Call(GlobalVar(vector.name), params, None, None, _result_type(function.return_types), span)
+    types = function.return_types or _returned_types(function)
+    call = Call(GlobalVar(vector.name), params, None, None, _result_type(types), span)
     stmts: list[Stmt] = [first]
     returned = returned_params(function)
     if all(index is not None for index in returned):
@@ -175,7 +182,7 @@ def _group(function: Function, cube: Function, vector: Function) -> Function:
         result = Var("result", call.type, span)
         stmts.append(AssignStmt(result, call, span))
         results = [result]
-    if function.return_types:
+    if types:
         stmts.append(ReturnStmt(results, span))
     made = Function(
         function.name, function.directed_params(), function.return_types, seq(stmts, span), span, FunctionType.Group,

@@ -1,0 +1,52 @@
+"""Where in the buffer in global memory each pipe of a function has its ring."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..ir.expr import Call, Var
+from ..ir.program import Function
+from ..ir.visitor import walk
+
+BUFFER: Final = "__gm_pipe_buffer"
+"""The parameter that is the buffer."""
+SETUPS: Final = ("system.aic_initialize_pipe", "system.aiv_initialize_pipe")
+_BOTH_WAYS: Final = 3
+_DEFAULT_SLOTS: Final = {1: 8, 2: 8, _BOTH_WAYS: 4}
+"""Slots of a ring whose set-up does not say, by ``dir_mask``."""
+
+
+def buffer_of(function: Function) -> Var | None:
+    """The buffer parameter of a function."""
+    last = function.params[-1] if function.params else None
+    return last if isinstance(last, Var) and last.name_hint == BUFFER else None
+
+
+def ring_bytes(setup: Call) -> int:
+    """Bytes of the rings of one pipe, one for each direction."""
+    mask = setup.kwargs["dir_mask"]
+    slots = setup.kwargs.get("slot_num") or _DEFAULT_SLOTS[mask]
+    return (2 if mask == _BOTH_WAYS else 1) * slots * setup.kwargs["slot_size"]
+
+
+def _place(setup: Call) -> tuple[int, int]:
+    return setup.kwargs.get("id") or 0, setup.kwargs["dir_mask"]
+
+
+def ring_offsets(function: Function) -> tuple[dict[tuple[int, int], int], int]:
+    """Where each pipe's rings begin, by pipe and directions, and the size of all, in bytes.
+
+    Both ends of a pipe find the same place, in whatever order they set up.
+    """
+    setups = {_place(n): n for n in walk(function.body) if isinstance(n, Call) and n.op.name in SETUPS}
+    offsets: dict[tuple[int, int], int] = {}
+    end = 0
+    for place in sorted(setups):
+        offsets[place] = end
+        end += ring_bytes(setups[place])
+    return offsets, end
+
+
+def offset_of(setup: Call, function: Function) -> int:
+    """Where the rings of ``setup`` begin, in bytes."""
+    return ring_offsets(function)[0][_place(setup)]
