@@ -79,7 +79,7 @@ def get_declared_core_affinity(op_name: str) -> str | None:
 
 
 def classify_call_affinity(call: Call) -> str:
-    """Where a call runs: ``cube``, ``vector``, ``shared`` (either) or ``mixed`` (it hands a tile from one to the other)."""
+    """Where a call runs: ``cube``, ``vector``, ``shared`` (either) or ``mixed`` (a tile goes from one to the other)."""
     from .passes.core_affinity import call_affinity
 
     return (call_affinity(call).name or "").lower()

@@ -63,7 +63,8 @@ def initialize_pipe(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, r
     buffers = [(name, operand(kernel, bound[name], DataType.INT32)) for name in _BUFFERS]
     buffer = buffer_of(kernel.function)
     if buffer is not None:
-        buffers.insert(0, ("gm_slot_buffer", _ring(kernel, kernel.pointers[buffer][0], offset_of(call, kernel.function))))
+        ring = _ring(kernel, kernel.pointers[buffer][0], offset_of(call, kernel.function))
+        buffers.insert(0, ("gm_slot_buffer", ring))
     kernel.add(Op("initialize_pipe", mnemonic=pto.mnemonic, attrs=attrs, buffers=buffers))
 
 

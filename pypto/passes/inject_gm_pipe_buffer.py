@@ -1,8 +1,8 @@
 """InjectGMPipeBuffer: pipes that go through global memory get it as a parameter.
 
-On targets whose pipes do, every function that sets one up takes a tensor ``__gm_pipe_buffer``, and so does every function
-that calls it, up to the one that launches tasks: there each launch creates a buffer of its own. How large it has to be
-follows from the pipes, so the tensor of one element only stands for it.
+On targets whose pipes do, every function that sets one up takes a tensor ``__gm_pipe_buffer``, and so does every
+function that calls it, up to the one that launches tasks: there each launch creates a buffer of its own. How large it
+has to be follows from the pipes, so the tensor of one element only stands for it.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def written_arg(call: Expr) -> Expr | None:
 
 def parameter_of(function: Function) -> dict[Var, Var]:
     """For each variable that is a parameter's buffer, written or not, that parameter."""
-    tracer = _Tracer(function)
+    tracer = _Tracer(function, ReturnLineage({function.name: function}))
     tracer.block(function.body)
     return tracer.roots
 

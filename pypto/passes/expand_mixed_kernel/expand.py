@@ -126,9 +126,9 @@ def _check_transposes(function: Function) -> None:
         return
     axis = 0 if mode is SplitMode.UP_DOWN else 1
     for node in walk(function.body):
-        if isinstance(node, Call) and node.op.name == "tile.transpose" and isinstance(node.args[0].type, TileType):
-            if known(node.args[0].type.shape[axis]) != 1:
-                raise transposed(node, mode)
+        source = node.args[0].type if isinstance(node, Call) and node.op.name == "tile.transpose" else None
+        if isinstance(node, Call) and isinstance(source, TileType) and known(source.shape[axis]) != 1:
+            raise transposed(node, mode)
 
 
 def transposed(call: Call, mode: SplitMode) -> Exception:

@@ -18,7 +18,6 @@ from ...ops.registry import ArgEffect, arg_effect
 from ..core_affinity import Affinity, leaf_value
 from .crossings import Crossing
 
-
 _READS_HERE: Final = frozenset({"tensor.read"})
 """Reads that each core does for itself."""
 

@@ -15,7 +15,7 @@ from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, YieldStmt, flatte
 from ...ir.types import TileType
 from ...ir.visitor import walk
 from ...ops.registry import call, decl_of
-from ..bodies import FlowVisitor, BodyRewriter
+from ..bodies import BodyRewriter, FlowVisitor
 from ..core_affinity import leaf_value
 
 FREES = {"tile.tpop_from_aic": "system.tfree_to_aic", "tile.tpop_from_aiv": "system.tfree_to_aiv"}
@@ -64,26 +64,26 @@ def _freed(stmts: list[Stmt], stmt: AssignStmt, pop: Call, names: set[Var]) -> l
     elif "id" in pop.kwargs:
         made = made.replace(kwargs={**made.kwargs, "id": pop.kwargs["id"]})
     freeing = EvalStmt(made, stmt.span) if not isinstance(free, EvalStmt) else free.replace(expr=made)
-    if isinstance(rest[last], (YieldStmt, ReturnStmt)):
-        return _leaving(rest, last, names, freeing)
+    leaving = rest[last]
+    if isinstance(leaving, (YieldStmt, ReturnStmt)):
+        return [*rest[:last], *_leaving(leaving, names, freeing), *rest[last + 1 :]]
     made_stmts = [*rest[: last + 1], freeing, *rest[last + 1 :]]
     same = len(made_stmts) == len(stmts) and all(a is b for a, b in zip(made_stmts, stmts))
     return stmts if same else made_stmts
 
 
-def _leaving(stmts: list[Stmt], last: int, names: set[Var], free: EvalStmt) -> list[Stmt]:
+def _leaving(leaving: YieldStmt | ReturnStmt, names: set[Var], free: EvalStmt) -> list[Stmt]:
     """A popped tile that its block hands on: the copy goes, the tile is freed."""
-    leaving = stmts[last]
     copies: dict[Var, Var] = {}
     made: list[Stmt] = []
-    for value in getattr(leaving, "values"):
+    for value in leaving.values:
         if isinstance(value, Var) and value in names and value not in copies:
             copy = call("tile.move", value, target_memory=tile_type_of(value).memory_space, span=leaving.span)
             copies[value] = Var(f"{value.name_hint}_copy", copy.type, value.span)
             made.append(AssignStmt(copies[value], copy, leaving.span))
-    values = NodeList(copies.get(v, v) if isinstance(v, Var) else v for v in getattr(leaving, "values"))
+    values = NodeList(copies.get(v, v) if isinstance(v, Var) else v for v in leaving.values)
     field = "values" if isinstance(leaving, YieldStmt) else "value"
-    return [*stmts[:last], *made, free, leaving.replace(**{field: values}), *stmts[last + 1 :]]
+    return [*made, free, leaving.replace(**{field: values})]
 
 
 class _Flow(FlowVisitor):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...errors import InternalError, user_error
 from ...ir.enums import FunctionType
-from ...ir.expr import Call, Expr, GlobalVar, Submit, Var
+from ...ir.expr import Call, Expr, GlobalVar, Submit
 from ...ir.functor import deep_clone
 from ...ir.node import NodeList
 from ...ir.program import Function, summarize
@@ -35,20 +35,19 @@ def normalize_groups(functions: Iterable[Function]) -> list[Function]:
         if not all(_forwards(c, group) for c in calls):
             continue
         if uses is None:
-            uses = Counter(n.op.name for f in by_name.values() for n in walk(f.body) if _is_call(n))
+            uses = Counter(c.op.name for f in by_name.values() for c in _calls(f))
         _normalize(group, calls, by_name, uses)
     return list(by_name.values())
 
 
-def _is_call(node: Any) -> bool:
-    return isinstance(node, (Call, Submit)) and isinstance(node.op, GlobalVar)
+def _calls(function: Function) -> list[Invocation]:
+    return [n for n in walk(function.body) if isinstance(n, (Call, Submit)) and isinstance(n.op, GlobalVar)]
 
 
 def _member_calls(group: Function, by_name: Mapping[str, Function]) -> list[Invocation]:
     if not summarize(group).callees:
         return []
-    calls = [n for n in walk(group.body) if isinstance(n, (Call, Submit)) and isinstance(n.op, GlobalVar)]
-    return [c for c in calls if (f := by_name.get(c.op.name)) is not None and f.func_type in _MEMBERS]
+    return [c for c in _calls(group) if (f := by_name.get(c.op.name)) is not None and f.func_type in _MEMBERS]
 
 
 def _is_whole(call: Invocation, group: Function) -> bool:

@@ -12,9 +12,9 @@ from ...ir.program import Function, summarize
 from ...ir.stmt import EvalStmt
 from ...ir.visitor import walk
 from ..bodies import BodyRewriter
+from ..core_affinity import Affinity
 from .crossings import POP, PUSH, arranged
 from .pipes import SETUPS
-from ..core_affinity import Affinity
 
 _TO_CUBE = PUSH[Affinity.VECTOR]
 

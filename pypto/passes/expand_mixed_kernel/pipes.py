@@ -41,7 +41,8 @@ def tile_size(kind: TileType, span: Span) -> int:
     for dim in kind.shape:
         size = known(dim)
         if size is None:
-            raise user_error(ValueError, f"a tile that crosses between the cores needs a constant shape, this is {kind}", span)
+            message = f"a tile that crosses between the cores needs a constant shape, this is {kind}"
+            raise user_error(ValueError, message, span, "make it constant, and say what is valid with valid_shape")
         count *= size
     return kind.dtype.storage_bytes(count)
 

@@ -103,6 +103,15 @@ class Kernel:
         joined = isinstance(value, Call) and any(a in self._joined for a in value.args if isinstance(a, Var))
         crossing = None if joined else crossing_of(stmt)
         self.affinity[stmt] = Affinity.CUBE if joined else call_affinity(value)
+        decl = decl_of(value)
+        if decl is not None and not decl.duplicable and self.affinity[stmt] is Affinity.SHARED:
+            raise user_error(
+                ValueError,
+                f"{decl.name} stands in a kernel that both cores run, and must not run twice",
+                stmt.span,
+                "say which core runs it: put it in `for _ in pl.split_aiv(2, mode=pl.SplitMode.NONE):`, under "
+                "`if` for one of the lanes, or in a pl.at(level=pl.Level.CORE_GROUP) of its own",
+            )
         if crossing is not None:
             self.crossings[stmt] = crossing
             if crossing.joined and isinstance(stmt, AssignStmt):
@@ -316,7 +325,9 @@ class SideBuilder(Rewriter):
         if not isinstance(crossing.stmt, AssignStmt):
             raise InternalError("a tile that crosses goes nowhere", crossing.stmt.span)
         var = crossing.stmt.var
-        kind = self.rewrite_type(var.type)
+        kind = self.rewrite_type(tile_type_of(var))
+        if not isinstance(kind, TileType):
+            raise InternalError("what crosses is no tile", crossing.stmt.span)
         made = Var(var.name_hint, in_space(kind, MemorySpace.Mat) if crossing.joined else kind, var.span)
         self.vars[var] = made
         return received(crossing, made)
