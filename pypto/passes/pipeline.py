@@ -36,6 +36,7 @@ PIPELINE: tuple[str, ...] = (
     "infer_tile_memory_space",
     "insert_mx_scale_addr",
     "resolve_backend_op_layouts",
+    "lower_auto_vector_split",
     "expand_mixed_kernel",
     "inject_gm_pipe_buffer",
     "split_vector_kernel",

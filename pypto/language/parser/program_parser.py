@@ -85,7 +85,8 @@ class ProgramContext:
                 "rename one of them",
             )
         args = method.node.args.args
-        if (not args or args[0].arg != "self") and method.options.role is not Role.SubWorker:
+        bare = not args or (args[0].arg != "self" and args[0].annotation is None)
+        if bare and method.options.role is not Role.SubWorker:
             parser.fail(
                 ParserSyntaxError,
                 f"method '{name}' of a program needs 'self' as its first parameter",

@@ -69,7 +69,7 @@ class Kernel:
         self.affinity: dict[Stmt, Affinity] = {}
         self.leaves: list[Stmt] = []
         self.returns: list[ReturnStmt] = []
-        self._joined: set[Var] = set()
+        self.joined: set[Var] = set()
         """What lanes were joined to: the cube has it, wherever its type says it is."""
         self._index(function.body, None)
         self.fences: dict[Stmt, Fence] = fences(
@@ -100,9 +100,9 @@ class Kernel:
                 raise InternalError("a region reaches ExpandMixedKernel in a mixed kernel", stmt.span)
 
     def _index_leaf(self, stmt: Stmt, value: Expr) -> None:
-        joined = isinstance(value, Call) and any(a in self._joined for a in value.args if isinstance(a, Var))
-        crossing = None if joined else crossing_of(stmt)
-        self.affinity[stmt] = Affinity.CUBE if joined else call_affinity(value)
+        of_joined = isinstance(value, Call) and any(a in self.joined for a in value.args if isinstance(a, Var))
+        crossing = None if of_joined else crossing_of(stmt)
+        self.affinity[stmt] = Affinity.CUBE if of_joined else call_affinity(value)
         decl = decl_of(value)
         if decl is not None and not decl.duplicable and self.affinity[stmt] is Affinity.SHARED:
             raise user_error(
@@ -115,7 +115,7 @@ class Kernel:
         if crossing is not None:
             self.crossings[stmt] = crossing
             if crossing.joined and isinstance(stmt, AssignStmt):
-                self._joined.add(stmt.var)
+                self.joined.add(stmt.var)
         self.leaves.append(stmt)
         if isinstance(stmt, AssignStmt):
             self.defined[stmt.var] = _Place(stmt)
@@ -317,7 +317,20 @@ class SideBuilder(Rewriter):
             return self._crossing(crossing)
         if fence is not None:
             return self._fenced(stmt, fence)
+        if isinstance(stmt, AssignStmt) and self._stays(stmt):
+            return []
         return [self.rewrite(stmt)]
+
+    def _stays(self, stmt: AssignStmt) -> bool:
+        """Whether ``stmt`` moves what lanes were joined to where it is: its result is that tile."""
+        move = stmt.value
+        if not isinstance(move, Call) or move.op.name != "tile.move" or move.args[0] not in self._side.kernel.joined:
+            return False
+        source = self.rewrite(move.args[0])
+        if tile_type_of(source) != stmt.var.type:
+            return False
+        self.vars[stmt.var] = source
+        return True
 
     def _crossing(self, crossing: Crossing) -> list[Stmt]:
         if crossing.producer is self._side.side:
