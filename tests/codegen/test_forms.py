@@ -291,7 +291,8 @@ def test_pipes_between_cores():
     assert peer.endswith('{name = "back", peer_func = @producer} -> i32')
     (pipe,) = lines(text, "initialize_pipe")
     assert pipe.startswith(
-        "pto.aiv_initialize_pipe {dir_mask = 3, slot_size = 1024, slot_num = 4} (c2v_consumer_buf = "
+        "pto.aiv_initialize_pipe {dir_mask = 3, slot_size = 1024, slot_num = 4} (gm_slot_buffer = %arg1 : "
+        "!pto.ptr<f32>, c2v_consumer_buf = "
     )
     (pop,) = lines(text, "tpop")
     assert "= pto.tpop_from_aic {split = 1} -> !pto.tile_buf<loc=vec" in pop

@@ -31,7 +31,10 @@ def on_950() -> Iterator[None]:
     backend.reset_for_testing()
 
 
-def kernel(body: str, attrs: str, params: str = SEED + OUT) -> ir.Program:
+STEPS = (passes.convert_to_ssa, passes.flatten_call_expr, passes.infer_tile_memory_space)
+
+
+def parsed(body: str, attrs: str, params: str) -> ir.Program:
     lines = indent(dedent(body).strip(), " " * 8)
     text = (
         "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n"
@@ -40,7 +43,11 @@ def kernel(body: str, attrs: str, params: str = SEED + OUT) -> ir.Program:
     )
     made = pl.parse(text)
     assert isinstance(made, ir.Program)
-    return run(made, passes.convert_to_ssa, passes.flatten_call_expr, passes.infer_tile_memory_space)
+    return made
+
+
+def kernel(body: str, attrs: str, params: str = SEED + OUT) -> ir.Program:
+    return run(parsed(body, attrs, params), *STEPS)
 
 
 def divided(body: str, attrs: str, params: str = SEED + OUT) -> ir.Program:
@@ -49,7 +56,11 @@ def divided(body: str, attrs: str, params: str = SEED + OUT) -> ir.Program:
 
 def by_hand(body: str, attrs: str, params: str = SEED + OUT) -> ir.Program:
     """What the compiler should make of it, written out."""
-    return kernel("lane = pl.tile.get_subblock_idx()\n" + dedent(body).strip(), attrs + ', "split_aiv": True', params)
+    made = parsed("lane = pl.tile.get_subblock_idx()\n" + dedent(body).strip(), attrs + ', "split_aiv": True', params)
+    with passes.PassContext([]):  # The crossings stand outside a region, as only passes write them.
+        for step in STEPS:
+            made = step()(made)
+    return made
 
 
 def shard(mode: int) -> str:
@@ -106,7 +117,6 @@ def test_a_ragged_product_is_divided_by_what_is_valid() -> None:
     [
         ("s = pl.col_sum(e)", "reduces on the split axis"),
         ("s = pl.transpose(e, axis1=0, axis2=1)", "swaps the split axis: the kernel is split UP_DOWN"),
-        ("s = pl.tile.ci(0, [1, 32], dtype=pl.INT32)\nx = pl.tile.reshape(e, [4, 128])", "moves the split axis"),
         ("s = pl.tile.slice(e, [8, 32], [4, 0])", "which is not all of it"),
         ("s = pl.read(e, [0, 0])", "needs all of 'e', which the lanes divide"),
         ("s = pl.concat(e, e)", "is not known to work on parts of its tiles"),
@@ -131,7 +141,7 @@ import pypto.language as pl
 @pl.program
 class Kernels:
     @pl.function
-    def main(self, a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], {OUT}) -> pl.Tensor[[16, 32], pl.FP32]:
+    def main(self, a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], {OUT}):
         with pl.at(level=pl.Level.CORE_GROUP):
             c = pl.matmul(a, b, out_dtype=pl.FP32)
             for lane in pl.split_aiv(2, mode=pl.SplitMode.{mode}):

@@ -1,9 +1,9 @@
 """LowerAutoVectorSplit: the vector work of a mixed kernel is divided between the two vector lanes.
 
 A kernel with `pl.split` becomes what its author could have written by hand: tiles that go from the cube to the lanes
-cross as `aiv_shard`, tiles that come back as `aic_gather`, and everything between works on half a tile, at an offset that
-depends on the lane. The cube's work stays whole. `pl.split_aiv` regions are divided the same way, unless their author
-has done so, and then are gone.
+cross as `aiv_shard`, tiles that come back as `aic_gather`, and everything between works on half a tile, at an offset
+that depends on the lane. The cube's work stays whole. `pl.split_aiv` regions are divided the same way, unless their
+author has done so, and then are gone.
 """
 
 from __future__ import annotations

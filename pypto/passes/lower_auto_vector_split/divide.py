@@ -136,7 +136,8 @@ class Divider(Rewriter):
             )
         full = extent_of(kind, share.axis)
         if full != 2 * share.half or share.stride != share.half:
-            raise rules.refuse(call, f"joins lanes' parts of {full} cells, which are not equal", "pad the axis to an even extent")
+            message = f"joins lanes' parts of {full} cells, which are not equal"
+            raise rules.refuse(call, message, "pad the axis to an even extent")
         gather = build("tile.aic_gather", source, split=share.axis + 1, span=call.span)
         joined = Var(f"{stmt.var.name_hint}_mat", gather.type, call.span)
         moved = call.replace(args=NodeList([joined]))
@@ -209,8 +210,8 @@ class Divider(Rewriter):
         kind = tile_type_of(call)
         share = self.lane.share(self.axis, size)
         part = self.lane.part(kind, share)
-        offsets = [index_const(0) for _ in kind.shape]
-        offsets[self.axis] = self.lane.begin(share)  # pyright: ignore[reportArgumentType]
+        begin = self.lane.begin(share)
+        offsets: list[Expr] = [begin if i == self.axis else index_const(0) for i in range(len(kind.shape))]
         window = build("tile.slice", stmt.var, list(part.shape), offsets, span=call.span)
         result = Var(f"{stmt.var.name_hint}_part", window.type, stmt.var.span)
         self.vars[stmt.var] = result

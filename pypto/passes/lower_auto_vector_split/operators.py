@@ -21,14 +21,16 @@ GENERATORS: Final = frozenset({"tile.full", "tile.create"})
 POSITIONAL: Final = frozenset({"tile.ci", "tile.random", "tile.tri"})
 """Operators whose result depends on where in it one looks."""
 _ACROSS: Final = frozenset({"sum", "prod", "max", "min", "argmax", "argmin"})
-_CELLWISE: Final = frozenset(
-    """add adds sub subs mul muls maximum maximums minimum minimums fmod fmods div divs rem rems part_add part_mul
-    part_max part_min addc subc addsc subsc neg abs exp sqrt relu not log recip sin cos rsqrt cast and ands or ors xor
-    xors shl shls shr shrs cmp cmps sel sels prelu lrelu pow pows add_relu axpy expands move fillpad fillpad_inplace
-    row_expand_add col_expand_add row_expand_sub col_expand_sub row_expand_mul col_expand_mul row_expand_div
-    col_expand_div row_expand_max col_expand_max row_expand_min col_expand_min row_expand_expdif col_expand_expdif
-    row_expand col_expand""".split()
-)
+_CELLWISE: Final = frozenset({
+    "add", "adds", "sub", "subs", "mul", "muls", "maximum", "maximums", "minimum", "minimums", "fmod", "fmods",
+    "div", "divs", "rem", "rems", "part_add", "part_mul", "part_max", "part_min", "addc", "subc", "addsc", "subsc",
+    "neg", "abs", "exp", "sqrt", "relu", "not", "log", "recip", "sin", "cos", "rsqrt", "cast", "and", "ands", "or",
+    "ors", "xor", "xors", "shl", "shls", "shr", "shrs", "cmp", "cmps", "sel", "sels", "prelu", "lrelu", "pow",
+    "pows", "add_relu", "axpy", "expands", "move", "fillpad", "fillpad_inplace", "row_expand_add", "col_expand_add",
+    "row_expand_sub", "col_expand_sub", "row_expand_mul", "col_expand_mul", "row_expand_div", "col_expand_div",
+    "row_expand_max", "col_expand_max", "row_expand_min", "col_expand_min", "row_expand_expdif",
+    "col_expand_expdif", "row_expand", "col_expand",
+})  # fmt: skip
 """Operators that compute each cell from cells of its own row and column."""
 
 
@@ -87,7 +89,9 @@ def slice_(call: Call, share: Share | None, lane: Lane, axis: int) -> tuple[Call
     """A window of a tile: of the lane's part, which is in its own coordinates, or the lane's part of the window."""
     kind, bound = tile_type_of(call), rebind(call)
     if len(kind.shape) < 2 or bound["drop_dims"]:
-        raise refuse(call, "drops an axis of a tile the lanes divide", WHOLE) if share else None
+        if share is not None:
+            raise refuse(call, "drops an axis of a tile the lanes divide", WHOLE)
+        return None
     if share is not None:
         axis = share.axis
     size = extent_of(kind, axis)

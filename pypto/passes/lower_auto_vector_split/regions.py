@@ -136,7 +136,8 @@ def _check_divided(region: SplitAivScopeStmt) -> None:
         names = ", ".join(sorted({c.op.name for c in whole}))
         raise user_error(
             ValueError,
-            f"the region mixes explicit crossings with vector work on whole tiles ({names}): both lanes would do all of it",
+            f"the region mixes explicit crossings with vector work on whole tiles ({names}), all of which both lanes "
+            "would do",
             whole[0].span,
             "take the lane's part first: pl.aiv_shard what comes from the cube, load from an offset with the lane in it",
         )
