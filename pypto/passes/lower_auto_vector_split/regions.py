@@ -139,7 +139,7 @@ def _check_divided(region: SplitAivScopeStmt) -> None:
             f"the region mixes explicit crossings with vector work on whole tiles ({names}), all of which both lanes "
             "would do",
             whole[0].span,
-            "take the lane's part first: pl.aiv_shard what comes from the cube, load from an offset with the lane in it",
+            "take the lane's part first: pl.aiv_shard what comes from the cube, load from where the lane's part is",
         )
 
 
