@@ -68,6 +68,8 @@ class Quirks:
     """Split vector kernels take their sub-block index from the runtime."""
     no_split_dual_aiv_dispatch: bool
     """A mixed kernel without a split still runs on both vector cores."""
+    event_workspace: bool
+    """Events between cores need a workspace named before the first one (``pto.set_ffts``)."""
     tinsert_f32_destination: bool
     """``pto.tinsert`` from Acc may write f32 to Mat; otherwise only f16 and bf16."""
 

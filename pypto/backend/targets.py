@@ -109,6 +109,7 @@ ASCEND910B = Target(
         vector_to_cube_fractal=False,
         runtime_subblock_bridge=True,
         no_split_dual_aiv_dispatch=True,
+        event_workspace=True,
         tinsert_f32_destination=False,
     ),
 )
@@ -182,6 +183,7 @@ ASCEND950 = Target(
         vector_to_cube_fractal=True,
         runtime_subblock_bridge=False,
         no_split_dual_aiv_dispatch=False,
+        event_workspace=False,
         tinsert_f32_destination=True,
     ),
 )

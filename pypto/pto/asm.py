@@ -99,7 +99,8 @@ def parse_types(text: str) -> tuple[Attribute, ...]:
 _NAME = re.compile(r"%([\w$.-]+)(?:#(\d+))?")
 
 
-def _operand(parser: Parser, word: str, at: int, attr: Attribute) -> SSAValue:
+def value(parser: Parser, word: str, at: int, attr: Attribute) -> SSAValue:
+    """The value called ``word``, written at offset ``at``; a parse error when there is none of that type."""
     found = _NAME.fullmatch(word)
     span = Span(at, at + len(word), parser.lexer.input)
     if found is None:
@@ -109,9 +110,9 @@ def _operand(parser: Parser, word: str, at: int, attr: Attribute) -> SSAValue:
     if values is None:
         parser.raise_error(f"{word} is used before it is defined", span)
     if index < len(values):
-        value = values[index]
-        if value.type is attr or value.type == attr:
-            return value
+        named = values[index]
+        if named.type is attr or named.type == attr:
+            return named
     return parser.resolve_operand(
         UnresolvedOperand(Span(at, at + 1 + len(found.group(1)), parser.lexer.input), index), attr
     )
@@ -131,7 +132,7 @@ def operands(parser: Parser, found: re.Match[str], group: str, types: tuple[Attr
     values: list[SSAValue] = []
     for word, attr in zip(words, types, strict=True):
         at = parser.lexer.input.content.index(word, at)
-        values.append(_operand(parser, word, at, attr))
+        values.append(value(parser, word, at, attr))
         at += len(word)
     return values
 
@@ -142,3 +143,11 @@ def types_in(parser: Parser, found: re.Match[str], group: str) -> tuple[Attribut
         return parse_types(found.group(group))
     except ValueError as error:
         parser.raise_error(str(error), found.start(group), found.end(group))
+
+
+def attributes_in(parser: Parser, found: re.Match[str], group: str) -> dict[str, Attribute]:
+    """Attributes in the braces that are a group of a match; reading goes on after the match."""
+    parser._resume_from(found.start(group))
+    attributes = parser.parse_optional_attr_dict()
+    parser._resume_from(found.end())
+    return attributes

@@ -17,6 +17,7 @@ from xdsl.parser import Parser
 from . import asm
 from .attrs import ENUMS, EnumAttr, plain
 from .comm_ops import COMM_OPS
+from .cross_ops import CROSS_OPS
 from .instructions import INSTRUCTIONS
 from .ops import OPS, PtoOp, commas
 from .scalar_types import scalar_name
@@ -68,9 +69,7 @@ class InstructionOp(PtoOp):
         attributes: dict[str, Attribute] = {"axis": StringAttr(axis)} if axis else {}
         for group in ("inner", "outer"):
             if found.group(group):
-                parser._resume_from(found.start(group))
-                attributes |= parser.parse_optional_attr_dict()
-                parser._resume_from(found.end())
+                attributes |= asm.attributes_in(parser, found, group)
         op = cls.create(operands=operands, attributes=cls._checked(parser, found, attributes))
         op.roles = roles
         return op
@@ -141,7 +140,7 @@ OPERATIONS: dict[str, type[InstructionOp]] = {name: _operation(spec) for name, s
 
 _ATTRIBUTES: list[type[EnumAttr]] = list(ENUMS.values())
 
-Pto = Dialect("pto", [*OPS, *SYNC_OPS, *COMM_OPS, *OPERATIONS.values()], [*TYPES, *_ATTRIBUTES])
+Pto = Dialect("pto", [*OPS, *SYNC_OPS, *COMM_OPS, *CROSS_OPS, *OPERATIONS.values()], [*TYPES, *_ATTRIBUTES])
 
 
 @cache

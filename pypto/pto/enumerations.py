@@ -50,6 +50,8 @@ ENUMERATIONS: Mapping[str, tuple[Sequence[str], Mapping[str, str]]] = {
             "PIPE_S PIPE_V PIPE_M PIPE_MTE1 PIPE_MTE2 PIPE_MTE3 PIPE_ALL PIPE_MTE4 PIPE_MTE5 PIPE_V2 PIPE_FIX",
             {},
         ),
+        ("sync_all_mode", "hard soft", {}),
+        ("sync_core_type", "aiv_only aic_only mix", {}),
         ("event", [f"EVENT_ID{number}" for number in range(8)], {}),
     )
 }

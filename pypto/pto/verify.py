@@ -13,9 +13,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from pypto.backend.target import Target
 
-from .attrs import plain
 from .comm_ops import Get, Notify, PollSignal, Put, WaitSignal
 from .comm_rules import check_signal, check_transfer
+from .cross_rules import check_pipes
 from .dialect import InstructionOp, operand_type
 from .errors import PtoError
 from .ops import (
@@ -50,12 +50,6 @@ def architecture(module: ModuleOp) -> str:
     return found.data if isinstance(found, StringAttr) else "a2a3"
 
 
-def kernel_kind(function: FuncOp) -> str:
-    """``cube`` or ``vector``: the core a function says it runs on; a vector core when it says nothing."""
-    found = function.attributes.get("pto.kernel_kind")
-    return str(plain(found)) if found is not None else "vector"
-
-
 def constant(value: SSAValue) -> int | None:
     """The integer an ``arith.constant`` gives, else None."""
     op = value.owner
@@ -79,6 +73,8 @@ def verify_module(module: ModuleOp, *, arch: str | None = None, require_addresse
     checker = _Verifier(target_of(arch or architecture(module)), require_addresses)
     for op in module.walk():
         checker.check(op)
+        if isinstance(op, FuncOp):
+            check_pipes(op, checker.target)
 
 
 class _Verifier:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Core:
     """Memories of one core, made on first use and filled with ``poison``; block and sub-block indices.
 
-    ``kind`` is ``cube`` or ``vector``, ``group`` the block of a launch it belongs to.
+    ``kind`` is ``cube`` or ``vector``, ``group`` the block of a launch it belongs to, ``event_workspace`` whether it may
+    use events between cores.
     ``executed`` counts instructions by site and by the valid extents of the tile they worked on.
     """
 
@@ -31,6 +32,7 @@ class Core:
         "sanitize",
         "kind",
         "group",
+        "event_workspace",
         "block_idx",
         "block_num",
         "subblock_idx",
@@ -54,6 +56,7 @@ class Core:
         group: Group,
     ) -> None:
         self.kind, self.group = kind, group
+        self.event_workspace = not target.quirks.event_workspace
         self.target, self.poison, self.sanitize = target, poison, sanitize
         self.block_idx, self.block_num, self.subblock_idx = block_idx, block_num, subblock_idx
         self.subblock_num = target.vectors_per_group
@@ -61,6 +64,11 @@ class Core:
         self._memories: dict[str, Memory] = {}
         self._tile: type[SimTile] = CheckedTile if sanitize else SimTile
         self._next: dict[str, int] = {}
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Which core of its launch it is."""
+        return self.kind, self.block_idx, self.subblock_idx
 
     @property
     def name(self) -> str:
@@ -84,11 +92,11 @@ class Core:
             )
         return found
 
-    def place(self, tile: Tile) -> int:
-        """An address for a tile the text gives none: after those placed before it."""
-        alignment = memories(self.target)[tile.loc].alignment
-        start = -(-self._next.get(tile.place, 0) // alignment) * alignment
-        self._next[tile.place] = start + tile.nbytes
+    def place(self, loc: str, size: int, room: str | None = None) -> int:
+        """An address in a memory for what the text gives none: after what was placed before it in the same ``room``."""
+        alignment, room = memories(self.target)[loc].alignment, room or loc
+        start = -(-self._next.get(room, 0) // alignment) * alignment
+        self._next[room] = start + size
         return start
 
     def tile(self, tile: Tile, addr: int, valid: tuple[int, int]) -> SimTile:

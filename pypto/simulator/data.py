@@ -78,7 +78,7 @@ def _alloc(self: Compiler, op: pto.AllocTile) -> Step:
             # A tile in a loop keeps its place: only the first time round takes new bytes.
             start = env[placed]
             if start is None:
-                start = env[placed] = core.place(tile)
+                start = env[placed] = core.place(tile.loc, tile.nbytes, tile.place)
         rows = v_row if row is None else env[row]
         cols = v_col if col is None else env[col]
         env[out] = core.tile(tile, start, (rows, cols))

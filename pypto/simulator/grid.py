@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter, defaultdict
 
 from pypto.backend.target import Target
+from pypto.errors import Location
+from pypto.pto.cross_rules import C2V
+from pypto.pto.errors import PtoError
 
 from .cores import Core
-from .scheduler import Event
+from .rings import End, Ring
+from .scheduler import Event, Steps, Wait
 
-CUBE = "cube"
+CUBE, VECTOR = "cube", "vector"
+
+
+Key = tuple[str, int, int]
+"""A core of a launch: its kind, block and lane."""
+
+_MOST = 15
 
 
 class Meeting:
@@ -19,17 +29,28 @@ class Meeting:
 
     def __init__(self) -> None:
         self.rounds = 0
-        self.arrived: set[str] = set()
+        self.arrived: set[Key] = set()
         self.event = Event()
+
+    def arrive(self, who: Key, count: int) -> bool:
+        """Note who came; whether ``count`` have, which begins the next round."""
+        self.arrived.add(who)
+        if len(self.arrived) < count:
+            return False
+        self.arrived.clear()
+        self.rounds += 1
+        self.event.wake()
+        return True
 
 
 class Group:
     """One block of a launch. It does not hold its cores, so that their memories go as soon as they have ended."""
 
-    __slots__ = ("grid", "index")
+    __slots__ = ("grid", "index", "rings")
 
     def __init__(self, grid: Grid, index: int) -> None:
         self.grid, self.index = grid, index
+        self.rings: dict[tuple[int, str], Ring] = {}
 
     def core(self, kind: str, lane: int = 0) -> Core:
         """The cube core, or a vector lane, with nothing in its memories."""
@@ -45,19 +66,68 @@ class Group:
             group=self,
         )
 
+    def ring(self, number: int, direction: str, end: End) -> Ring:
+        """One direction of a pipe, made when its first end is set up. Raises PtoError when the ends disagree."""
+        found = self.rings.get((number, direction))
+        if found is None:
+            sides = self.grid.cubes, self.grid.lanes
+            producers, consumers = sides if direction == C2V else sides[::-1]
+            found = self.rings[number, direction] = Ring(number, direction, end, producers, consumers)
+        elif found.end != end:
+            raise PtoError(
+                f"one side sets {found.name} up with {found.end.slots} slots of {found.end.slot_size} bytes, the other "
+                f"with {end.slots} of {end.slot_size}"
+            )
+        return found
+
 
 class Grid:
     """The cores of one launch: ``blocks`` groups, in each ``cubes`` cube cores (one or none) and ``lanes`` vectors."""
 
-    __slots__ = ("target", "blocks", "cubes", "lanes", "sanitize", "poison", "meetings")
+    __slots__ = (
+        "target", "blocks", "cubes", "lanes", "sanitize", "poison", "_meetings", "_raised", "_signals", "_woken"
+    )  # fmt: skip
 
     def __init__(
         self, target: Target, blocks: int, cubes: int, lanes: int, *, sanitize: bool = False, poison: int = 0xFF
     ) -> None:
         self.target, self.blocks, self.cubes, self.lanes = target, blocks, cubes, lanes
         self.sanitize, self.poison = sanitize, poison
-        self.meetings: dict[Any, Meeting] = {}
+        self._meetings: defaultdict[str, Meeting] = defaultdict(Meeting)
+        self._raised: defaultdict[object, Counter[Key]] = defaultdict(Counter)
+        self._signals: Counter[tuple[Key, int]] = Counter()
+        self._woken: defaultdict[Key, Event] = defaultdict(Event)
 
-    def meeting(self, key: Any) -> Meeting:
-        """The meeting place called ``key``."""
-        return self.meetings.setdefault(key, Meeting())
+    def keys(self, kind: str, block: int | None = None) -> list[Key]:
+        """The cores of one kind, of one block or of all."""
+        lanes = range(self.cubes if kind == CUBE else self.lanes)
+        return [(kind, b, lane) for b in (range(self.blocks) if block is None else (block,)) for lane in lanes]
+
+    def meeting(self, name: str) -> Meeting:
+        """The meeting place of that name."""
+        return self._meetings[name]
+
+    # Events between cores: counters. They come from all of the cores that raise them, together.
+
+    def raise_event(self, core: Core, event: int, mode: int) -> None:
+        """Raise an event: 0 for all cores of the same kind, 1 for those of the group, 2 for the other kind in it."""
+        block = None if mode == 0 else core.block_idx
+        senders = self.keys(core.kind, block)
+        receivers = senders if mode != 2 else self.keys(VECTOR if core.kind == CUBE else CUBE, block)
+        raised = self._raised[mode, block, core.kind, event]
+        raised[core.key] += 1
+        if any(not raised[sender] for sender in senders):
+            return
+        for sender in senders:
+            raised[sender] -= 1
+        for receiver in receivers:
+            self._signals[receiver, event] += 1
+            if self._signals[receiver, event] > _MOST:
+                raise PtoError(f"event {event} is raised {_MOST + 1} times and never waited for")
+            self._woken[receiver].wake()
+
+    def await_event(self, core: Core, event: int, loc: Location | None) -> Steps:
+        """Wait for an event, and take it."""
+        while not self._signals[core.key, event]:
+            yield Wait(self._woken[core.key], f"event {event}, which the cores it comes from have not all raised", loc)
+        self._signals[core.key, event] -= 1

@@ -13,16 +13,18 @@ from xdsl.ir import Attribute
 
 from pypto.backend.target import Target
 from pypto.backend.targets import get_target
+from pypto.pto.cross_rules import kernel_kind
 from pypto.pto.elements import numpy_type
 from pypto.pto.errors import PtoError
 from pypto.pto.parser import location_of, parse_module
 from pypto.pto.scalar_types import scalar_name
 from pypto.pto.targets import target_of
 from pypto.pto.types import PtrType
-from pypto.pto.verify import architecture, kernel_kind, verify_module
+from pypto.pto.verify import architecture, verify_module
 
 from .compile import Function
 from .cores import Core
+from .cross import check_end
 from .grid import CUBE, Grid, Group
 from .report import SimReport
 from .scalars import width, wrap
@@ -105,6 +107,8 @@ class SimKernel:
             yield from function.start(core, values)
         else:
             function.call(core, values)
+        if core.sanitize:
+            check_end(core)
         return _report(core)
 
 

@@ -13,11 +13,11 @@ from pypto.pto.shapes import Tile
 class Memory:
     """One memory of one core: ``data`` is its bytes, ``shadow`` one flag a byte for written ones, or None.
 
-    ``alignment`` is the multiple an operand's address must be, in bytes; ``high`` is one past the
-    highest byte any tile has covered.
+    ``alignment`` is the multiple an operand's address must be, in bytes; ``high`` is one past the highest byte any tile
+    has covered. ``lost`` says of ranges of bytes why their contents are gone.
     """
 
-    __slots__ = ("name", "data", "shadow", "alignment", "poison", "high")
+    __slots__ = ("name", "data", "shadow", "alignment", "poison", "high", "lost")
 
     def __init__(
         self, name: str, capacity: int, *, alignment: int = 32, poison: int = 0, sanitize: bool = False
@@ -27,6 +27,11 @@ class Memory:
         self.data.fill(poison)
         self.shadow = np.zeros(capacity, np.uint8) if sanitize else None
         self.high = 0
+        self.lost: list[tuple[int, int, str]] = []
+
+    def lost_at(self, start: int, end: int) -> str | None:
+        """Why the contents of some bytes are lost, the last reason given; None when they never were there."""
+        return next((why for first, last, why in reversed(self.lost) if first < end and start < last), None)
 
     def __len__(self) -> int:
         return len(self.data)

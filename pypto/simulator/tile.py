@@ -172,14 +172,20 @@ class CheckedTile(SimTile):
         written = flags == np.iinfo(flags.dtype).max
         if not written.all():
             where = np.argwhere(~written)[0]
+            what = self.base.lost_at(self.addr, self.addr + self.type.nbytes) or "that were never written"
             raise PtoError(
-                f"reads {written.size - int(written.sum())} elements that were never written, the first at "
+                f"reads {written.size - int(written.sum())} elements {what}, the first at "
                 f"({row + int(where[0])}, {col + int(where[1])}) of a tile of {self.type.rows}x{self.type.cols} "
                 f"at {self.addr} in {self.base.name}"
             )
 
-    def forget(self) -> None:
-        """Lose the contents, as scratch does: poison the elements and forget that they were written."""
+    def forget(self, why: str | None = None) -> None:
+        """Lose the contents, as scratch does: poison the elements and forget that they were written.
+
+        ``why`` continues "reads elements .." in the message about one who reads them then.
+        """
+        if why is not None:
+            self.base.lost.append((self.addr, self.addr + self.type.nbytes, why))
         if self.base.shadow is not None:
             poisoned = np.full((), self.base.poison, np.uint8).repeat(self.type.numpy.itemsize).view(self.type.numpy)
             self._view[...] = poisoned[0]
