@@ -70,18 +70,21 @@ class Crossings:
 def check_pipes(function: FuncOp, target: Target) -> None:
     """What a function says of pipes is right, and fits the functions of its module. Raises PtoError."""
     found = Crossings(function)
-    each: tuple[tuple[Callable[..., None], Sequence[Operation]], ...] = (
-        (_check_setup, found.setups),
-        (_check_transfer, found.transfers),
-        (_check_reserve, found.reserved),
-        (_check_import, found.imported),
-    )
-    for rule, ops in each:
+    for rule, ops in _rules(found):
         for op in ops:
             try:
                 rule(op, found, target)
             except PtoError as error:
                 raise PtoError(error.message, location_of(op), error.hint) from None
+
+
+def _rules(found: Crossings) -> list[tuple[Callable[..., None], Sequence[Operation]]]:
+    return [
+        (_check_setup, found.setups),
+        (_check_transfer, found.transfers),
+        (_check_reserve, found.reserved),
+        (_check_import, found.imported),
+    ]
 
 
 def _check_kind(op: InitializePipe | Transfer, found: Crossings) -> None:

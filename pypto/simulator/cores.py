@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Core:
     """Memories of one core, made on first use and filled with ``poison``; block and sub-block indices.
 
-    ``kind`` is ``cube`` or ``vector``, ``group`` the block of a launch it belongs to, ``event_workspace`` whether it may
-    use events between cores.
+    ``kind`` is ``cube`` or ``vector``, ``group`` the block of a launch it belongs to, ``event_workspace`` whether
+    it may use events between cores.
     ``executed`` counts instructions by site and by the valid extents of the tile they worked on.
     """
 

@@ -213,8 +213,8 @@ class Ring:
             start = -(-int(entry.covered.any(axis=1 - axis).sum()) // 2)
         other = entry.taken.get(0)
         if other is not None and other[axis] != start and self.gm is not None:
-            what = "columns" if axis else "rows"
-            raise PtoError(f"with split {entry.split}, the lanes pop {other[axis]} and {valid[axis]} {what} of one slot")
+            shares = f"{other[axis]} and {valid[axis]} {'columns' if axis else 'rows'}"
+            raise PtoError(f"with split {entry.split}, the lanes pop {shares} of one slot")
         return (0, start) if axis else (start, 0)
 
     # Freeing
