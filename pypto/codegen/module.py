@@ -68,17 +68,44 @@ def selected_target() -> Target:
     return backend.get_backend_type().target if backend.is_backend_configured() else backend.ASCEND910B
 
 
-def generate_pto(program: Program, target: Target, locations: bool = True) -> dict[str, str]:
-    """PTO text of every kernel of a lowered program, by kernel name; ``locations`` adds the user's lines.
+def kernel_groups(program: Program) -> tuple[dict[str, list[Function]], list[Function]]:
+    """Kernels by the Group function that launches them together, and the functions that are in no group."""
+    groups: dict[str, list[Function]] = {}
+    grouped: set[str] = set()
+    for function in program.functions.values():
+        if function.func_type is not FunctionType.Group:
+            continue
+        called = [program.get_function(name) for name in sorted(summarize(function).callees)]
+        members = [f for f in called if f is not None and is_incore_type(f.func_type)]
+        if members:
+            groups[function.name] = members
+            grouped |= {f.name for f in members}
+    rest = [f for f in program.functions.values() if f.name not in grouped and f.func_type is not FunctionType.Group]
+    return groups, rest
 
-    Raises the user's error at a call ``target`` has no instruction for.
+
+def generate_pto(program: Program, target: Target, locations: bool = True) -> dict[str, str]:
+    """PTO text of every module of a lowered program: kernels that run together in one, named for their group.
+
+    Other kernels have modules of their own, by their names; ``locations`` adds the user's lines. Raises the user's
+    error at a call ``target`` has no instruction for.
     """
     codegen = PTOCodegen(target)
     made = {}
-    for function in program.functions.values():
-        if is_incore_type(function.func_type):
-            module = codegen.build(Program([function], function.name, function.span), Options(locations))
-            for kernel in module.functions:
-                check_legal(kernel, target)
-            made[function.name] = render_module(module)
+    for name, kernels in kernel_modules(program).items():
+        module = codegen.build(Program(kernels, name, program.span), Options(locations))
+        for kernel in module.functions:
+            check_legal(kernel, target)
+        made[name] = render_module(module)
     return made
+
+
+def kernel_modules(program: Program) -> dict[str, list[Function]]:
+    """The kernels of each module. One that is alone in its group is a module by itself."""
+    groups, rest = kernel_groups(program)
+    together = {name: kernels for name, kernels in groups.items() if len(kernels) > 1}
+    alone = [kernel for kernels in groups.values() if len(kernels) == 1 for kernel in kernels]
+    alone += [function for function in rest if is_incore_type(function.func_type)]
+    order = {function.name: position for position, function in enumerate(program.functions.values())}
+    alone.sort(key=lambda kernel: order[kernel.name])
+    return {**{kernel.name: [kernel] for kernel in alone}, **together}

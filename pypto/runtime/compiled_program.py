@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,9 +62,10 @@ class CompiledProgram:
 
     ``Out`` arrays may be left out, all of them, of an entry function that returns: they are made then.
 
-    - ``pto``: PTO text by kernel name; ``cpp``: C++ by kernel name when PTOAS ran.
+    - ``pto``: PTO text by module, a kernel or a group of them; ``cpp``: C++ likewise when PTOAS ran.
     - ``output_dir``: the folder with ``passes_dump/``, ``ptoas/``, ``report/``; written when first asked for.
     - ``hints``: what would make it faster, one line each; also in ``report/perf_hints.log``.
+    - ``sanitize``: set it, and a call refuses reads of what nothing wrote, and the rest that docs/simulator.md lists.
     - ``reports``: a `pypto.simulator.SimReport` for each kernel launch of the last run, one a block.
     """
 
@@ -76,6 +78,7 @@ class CompiledProgram:
         self.times = artifacts.times
         self.hints = artifacts.hints
         self.reports: list[tuple[str, SimReport]] = []
+        self.sanitize = False
         self._passes = artifacts.passes
         self._explicit_dumps = artifacts.explicit_dumps
         self._chosen_dir = output_dir
@@ -189,7 +192,7 @@ class CompiledProgram:
         values = [b.array if isinstance(b, ArrayArg) else b for b in bound]
         functions = {f.name: f for f in self.lowered.functions.values()}
         scheduler = Scheduler()
-        launcher = Launcher(functions, self.target, self._kernel, self._report, scheduler)
+        launcher = Launcher(functions, self.target, self._kernel, self._report, scheduler, self.sanitize)
         if is_orchestration_like(function.func_type) or function.func_type is FunctionType.Opaque:
             steps = Host(functions, launcher.launch, dims, self.target).run(function, values)
         else:
@@ -215,9 +218,18 @@ class CompiledProgram:
             from ..simulator import load
 
             start = time.perf_counter()
-            found = self._simulated[name] = load(self.pto[name], self.target.name, filename=f"{name}.pto").kernels[name]
+            module = self._module_of[name]
+            self._simulated.update(load(self.pto[module], self.target.name, filename=f"{module}.pto").kernels)
+            found = self._simulated[name]
             self.times["load"] = self.times.get("load", 0.0) + time.perf_counter() - start
         return found
+
+    @cached_property
+    def _module_of(self) -> dict[str, str]:
+        """The module each kernel is in."""
+        from ..codegen.module import kernel_modules
+
+        return {kernel.name: name for name, kernels in kernel_modules(self.lowered).items() for kernel in kernels}
 
     def memory_use(self) -> dict[str, dict[str, tuple[int, int]]]:
         """For each kernel and memory, bytes used and bytes a kernel may use."""

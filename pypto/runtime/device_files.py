@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ..backend import current_target
 from ..codegen import PTOCodegen, kernel_kind
+from ..codegen.module import kernel_groups
 from ..codegen.wrapper import kernel_wrapper
 from ..codegen.wrapper.config import kernel_path
 from ..errors import Error
-from ..ir.enums import CoreType, FunctionType
+from ..ir.enums import CoreType
 from ..ir.program import Function, Program, is_incore_type, summarize
 
 Assemble = Callable[[str, str, str], str]
@@ -29,22 +30,6 @@ class PartialCodegenError(Error):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-def kernel_groups(program: Program) -> tuple[dict[str, list[Function]], list[Function]]:
-    """Kernels by the Group function that launches them together, and the functions that are in no group."""
-    groups: dict[str, list[Function]] = {}
-    grouped: set[str] = set()
-    for function in program.functions.values():
-        if function.func_type is not FunctionType.Group:
-            continue
-        called = [program.get_function(name) for name in sorted(summarize(function).callees)]
-        members = [f for f in called if f is not None and is_incore_type(f.func_type)]
-        if members:
-            groups[function.name] = members
-            grouped |= {f.name for f in members}
-    rest = [f for f in program.functions.values() if f.name not in grouped and f.func_type is not FunctionType.Group]
-    return groups, rest
 
 
 def assemble(text: str, name: str, output_dir: str) -> str:

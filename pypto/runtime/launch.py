@@ -32,7 +32,10 @@ class Place(NamedTuple):
 
 
 class Launcher:
-    """Launches the functions of one program. ``kernel`` gives the PTO of one, ``report`` takes what each did."""
+    """Launches the functions of one program. ``kernel`` gives the PTO of one, ``report`` takes what each did.
+
+    ``sanitize`` refuses what a sanitized run of a kernel refuses.
+    """
 
     def __init__(
         self,
@@ -41,9 +44,10 @@ class Launcher:
         kernel: Callable[[str], SimKernel],
         report: Callable[[str, SimReport], None],
         scheduler: Scheduler,
+        sanitize: bool = False,
     ) -> None:
         self.functions, self.target, self.kernel = functions, target, kernel
-        self.report, self.scheduler = report, scheduler
+        self.report, self.scheduler, self.sanitize = report, scheduler, sanitize
         self._cores: dict[str, tuple[int, int]] = {}
 
     def launch(
@@ -87,13 +91,16 @@ class Launcher:
 
     def _kernel(self, function: Function, arrays: Sequence[Any], dims: Mapping[Var, int], place: Place) -> Steps:
         """Run a kernel on its cores of a block; in a group, start it only: the group waits for all it started."""
+        from ..simulator.cores import core_name
+
         kernel = self.kernel(function.name)
         lanes = range(vector_lanes(function, self.target) if kernel.kind == "vector" else 1)
         each = [self._on_core(function, kernel, arrays, dims, place.group, lane) for lane in lanes]
         if place.running is None and len(each) == 1:
             yield from each[0]
             return
-        tasks = [self.scheduler.spawn(f"lane {lane} of {function.name!r}", steps) for lane, steps in zip(lanes, each)]
+        tasks = [self.scheduler.spawn(f"{core_name(kernel.kind, place.group.index, lane)}, {function.name!r},", steps)
+                 for lane, steps in zip(lanes, each)]  # fmt: skip
         if place.running is None:
             yield from self.scheduler.join(tasks)
         else:
@@ -125,7 +132,7 @@ class Launcher:
         from ..simulator.grid import Grid, Group
 
         cubes, lanes = self._cores_of(function)
-        grid = Grid(self.target, blocks, cubes, lanes)
+        grid = Grid(self.target, blocks, cubes, lanes, sanitize=self.sanitize)
         return [Group(grid, index) for index in range(blocks)]
 
     def _cores_of(self, function: Function) -> tuple[int, int]:

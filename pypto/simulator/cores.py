@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from .grid import Group
 
 
+def core_name(kind: str, block: int, lane: int) -> str:
+    """What a core is called in messages."""
+    return f"{f'vector lane {lane}' if kind == 'vector' else 'the cube'} of block {block}"
+
+
 class Core:
     """Memories of one core, made on first use and filled with ``poison``; block and sub-block indices.
 
@@ -73,8 +78,7 @@ class Core:
     @property
     def name(self) -> str:
         """What it is called in messages."""
-        lane = f"vector lane {self.subblock_idx}" if self.kind == "vector" else "the cube"
-        return f"{lane} of block {self.block_idx}"
+        return core_name(*self.key)
 
     def memory(self, tile: Tile) -> Memory:
         """The memory ``tile`` is in. Raises PtoError when the core has none."""

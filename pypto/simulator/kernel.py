@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,10 +25,10 @@ from pypto.pto.verify import architecture, verify_module
 from .compile import Function
 from .cores import Core
 from .cross import check_end
-from .grid import CUBE, Grid, Group
+from .grid import CUBE, VECTOR, Grid, Group
 from .report import SimReport
 from .scalars import width, wrap
-from .scheduler import Steps, run_alone
+from .scheduler import Scheduler, Steps, run_alone
 from .window import Buffer, Pointer
 
 Argument = np.ndarray | int | float | np.generic
@@ -157,6 +157,40 @@ class SimModule:
         for op in module.ops:
             if isinstance(op, FuncOp) and not op.is_declaration:
                 self.kernels[op.sym_name.data] = SimKernel(op, target, self.kernels)
+
+    def run_group(
+        self,
+        args: Mapping[str, Sequence[Argument]],
+        *,
+        blocks: int = 1,
+        lanes: int = 2,
+        sanitize: bool = False,
+        poison: int = 0xFF,
+    ) -> list[tuple[str, SimReport]]:
+        """Run kernels side by side in each of ``blocks`` groups of cores, a vector kernel on ``lanes`` of them.
+
+        ``args`` are the arguments of each kernel by its name, for all its cores. Gives the kernels' names and reports,
+        in the order in which they ended; raises what `SimKernel.run` raises, and PtoError when all that is left waits.
+        """
+        kernels = {name: self.kernels[name] for name in args}
+        count = {kind: sum(kernel.kind == kind for kernel in kernels.values()) for kind in (CUBE, VECTOR)}
+        if max(count.values()) > 1:
+            raise ValueError(f"a group runs one kernel on the cube and one on the vectors, got {', '.join(kernels)}")
+        lanes = lanes * count[VECTOR]
+        grid = Grid(self.target, blocks, count[CUBE], lanes, sanitize=sanitize, poison=poison)
+        scheduler, reports = Scheduler(), []
+
+        def steps(kernel: SimKernel, core: Core) -> Steps:
+            report = yield from kernel.start(args[kernel.name], core)
+            reports.append((kernel.name, report))
+
+        for group in (Group(grid, index) for index in range(blocks)):
+            for kernel in kernels.values():
+                for lane in range(lanes if kernel.kind == VECTOR else 1):
+                    core = group.core(kernel.kind, lane)
+                    scheduler.spawn(f"{core.name}, {kernel.name!r},", steps(kernel, core))
+        scheduler.run()
+        return reports
 
 
 def load(text_or_module: str | ModuleOp, target: str | None = None, *, filename: str = "<pto>") -> SimModule:
