@@ -63,6 +63,7 @@ def _initialize(self: Compiler, op: pto.InitializePipe) -> Step:
         core: Core = env[0]
         for position, direction in enumerate(d for d in MASKS if mask & MASKS[d]):
             ring = core.group.ring(number, direction, end)
+            ring.sides.add(core.kind)
             if through_gm:
                 skip = position * slots * size if mask == BOTH_WAYS else 0
                 _bind(ring, env[named["gm_slot_buffer"]], skip)

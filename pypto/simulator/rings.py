@@ -62,6 +62,7 @@ class Ring:
     def __init__(self, number: int, direction: str, end: End, producers: int, consumers: int) -> None:
         self.number, self.direction, self.end = number, direction, end
         self.gm: Pointer | None = None
+        self.sides: set[str] = set()
         self.pushed, self.popped, self.freed = [0] * producers, [0] * consumers, [0] * consumers
         self.places: dict[int, Place] = {}
         self.held: list[deque[tuple[SimTile, Location | None]]] = [deque() for _ in range(consumers)]
@@ -73,6 +74,18 @@ class Ring:
         way = "from the cube to the vectors" if self.direction == C2V else "from the vectors to the cube"
         return f"pipe {self.number} {way}"
 
+    def _no_slot(self) -> str:
+        held = sum(map(len, self.held))
+        why = f"the other side holds {held} popped tiles it has not freed" if held else "the other side pops none"
+        return f"a free slot of the {self.end.slots} of {self.name}: {self._alone() or why}"
+
+    def _no_tile(self) -> str:
+        return f"a tile from {self.name}: {self._alone() or 'the other side pushes none'}"
+
+    def _alone(self) -> str:
+        """What to say when only one side set the pipe up."""
+        return f"only one side sets up pipe {self.number}" if len(self.sides) < 2 else ""
+
     # Pushing
 
     def push(self, core: Core, tile: SimTile, split: int, loc: Location | None) -> Steps:
@@ -81,8 +94,7 @@ class Ring:
         if not self.freed:
             raise PtoError(f"nothing pops from {self.name} in this launch")
         while self.pushed[lane] - min(self.freed) >= self.end.slots:
-            what = f"a free slot: the other side has not freed one of the {self.end.slots} of {self.name}"
-            yield Wait(self.emptied, what, loc)
+            yield Wait(self.emptied, self._no_slot, loc)
         turn = self.pushed[lane]
         share = tile.read()
         entry = self.entries.get(turn)
@@ -155,7 +167,7 @@ class Ring:
             raise PtoError(f"nothing pushes to {self.name} in this launch")
         place = self.places[lane]
         while min(self.pushed) <= self.popped[lane]:
-            yield Wait(self.filled, f"a tile: the other side has not pushed one to {self.name}", loc)
+            yield Wait(self.filled, self._no_tile, loc)
         if len(self.held[lane]) >= place.slots:
             raise PtoError(f"pops a tile from {self.name} while all its {place.slots} slots here hold popped tiles")
         turn = self.popped[lane]

@@ -7,7 +7,7 @@ can run do so in the order they became ready, so two runs of the same tasks do t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,10 +35,13 @@ class Event:
 
 
 class Wait(NamedTuple):
-    """Yielded by a task that cannot go on: until when, why in words, and the user's line. Joins have no line."""
+    """Yielded by a task that cannot go on: until when, what for, and the user's line. Joins have no line.
+
+    ``what`` is a text, or gives one when it is needed: when nothing can go on.
+    """
 
     event: Event
-    what: str
+    what: str | Callable[[], str]
     loc: Location | None = None
 
 
@@ -126,7 +129,11 @@ def _stuck(tasks: list[Task]) -> PtoError:
     """Nothing can go on: who waits where, and for what."""
     waits = [(task.name, task.wait) for task in tasks if task.wait is not None and task.wait.loc is not None]
     waits = waits or [(task.name, task.wait) for task in tasks if task.wait is not None]
-    lines = [f"{name} waits{f' at {wait.loc}' if wait.loc else ''} for {wait.what}" for name, wait in waits]
+    lines = [
+        f"{name} waits{f' at {wait.loc}' if wait.loc else ''} for "
+        f"{wait.what if isinstance(wait.what, str) else wait.what()}"
+        for name, wait in waits
+    ]
     if len(lines) > _NAMED_AT_MOST:
         lines[_NAMED_AT_MOST:] = [f"and {len(lines) - _NAMED_AT_MOST} more"]
     return PtoError("nothing can go on: " + "; ".join(lines), waits[0][1].loc)
