@@ -80,15 +80,16 @@ class Core:
         """What it is called in messages."""
         return core_name(*self.key)
 
-    def memory(self, tile: Tile) -> Memory:
-        """The memory ``tile`` is in. Raises PtoError when the core has none."""
-        found = self._memories.get(tile.place)
+    def memory(self, loc: str, room: str | None = None) -> Memory:
+        """The memory called ``loc``, or the ``room`` of its own under that name. Raises PtoError when there is none."""
+        room = room or loc
+        found = self._memories.get(room)
         if found is None:
-            known = memories(self.target).get(tile.loc)
+            known = memories(self.target).get(loc)
             if known is None:
-                raise PtoError(f"{self.target.module_arch} has no memory '{tile.loc}'")
-            found = self._memories[tile.place] = Memory(
-                tile.place,
+                raise PtoError(f"{self.target.module_arch} has no memory '{loc}'")
+            found = self._memories[room] = Memory(
+                room,
                 known.usable,
                 alignment=self.target.vector_address_alignment,
                 poison=self.poison,
@@ -105,7 +106,7 @@ class Core:
 
     def tile(self, tile: Tile, addr: int, valid: tuple[int, int]) -> SimTile:
         """A tile at a byte address. Raises PtoError when it lies outside its memory or is misaligned."""
-        base = self.memory(tile)
+        base = self.memory(tile.loc, tile.place)
         check_range(base, tile, addr)
         base.high = max(base.high, addr + tile.nbytes)
         return self._tile.at(tile, base, addr, valid)

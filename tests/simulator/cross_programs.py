@@ -31,7 +31,8 @@ def cube_to_vector(
             right = pl.move(pl.load(w, [0, 0], [16, 16], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)
             for i in pl.range(rounds):
                 rows_in = pl.load(x, [i * 16, 0], [16, 16], target_memory=pl.Mem.Mat)
-                pl.tpush_to_aiv(pl.matmul(pl.move(rows_in, target_memory=pl.Mem.Left), right), split=split, id=cube_pipe)
+                left = pl.move(rows_in, target_memory=pl.Mem.Left)
+                pl.tpush_to_aiv(pl.matmul(left, right), split=split, id=cube_pipe)
 
         @pl.function(type=pl.FunctionType.AIV)
         def vector(
