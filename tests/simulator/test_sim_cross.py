@@ -9,7 +9,7 @@ from cross_programs import cube_to_vector, vector_to_cube
 import pypto.language as pl
 from pypto.pto.errors import PtoError
 
-TARGETS = ["Ascend910B", "Ascend950"]
+TARGETS = ["Ascend950"]
 
 
 def product(program, target, rounds=1, sanitize=True):
