@@ -18,7 +18,7 @@ from .enums import (
     Role,
     TileLayout,
 )
-from .expr import Call, Expr, GlobalVar, IterArg, MemRef, Var, index_const
+from .expr import Call, Expr, GlobalVar, IterArg, MakeTuple, MemRef, Var, index_const
 from .program import Function, Program
 from .scalar import scalar_const
 from .span import UNKNOWN_SPAN, Span
@@ -128,6 +128,7 @@ class LoopBuilder(_Results):
         super().__init__(builder, span)
         self.head, self.loop_kind = head, loop_kind
         self.iter_args: list[IterArg] = []
+        self._result: ForStmt | WhileStmt | None = None
 
     def iter_arg(
         self, name: str, init_value: Expr | int | float, *, type: Type | None = None, span: Span | None = None
@@ -156,13 +157,20 @@ class LoopBuilder(_Results):
             raise RuntimeError(f"a loop has as many return variables as iter_args, not {results} for {args}")
         body = _block(self.stmts, self.span)
         if len(self.head) == 1:
-            made: Stmt = WhileStmt(self.head[0], self.iter_args, body, self.return_vars, self.span)
+            made: ForStmt | WhileStmt = WhileStmt(self.head[0], self.iter_args, body, self.return_vars, self.span)
         else:
             loop_var, start, stop, step = self.head
             made = ForStmt(
                 loop_var, start, stop, step, self.iter_args, body, self.return_vars, self.span, self.loop_kind
             )
+        self._result = made
         self.builder.emit(made)
+
+    def get_result(self) -> ForStmt | WhileStmt:
+        """The finished loop. Raises RuntimeError before its block ends."""
+        if self._result is None:
+            raise RuntimeError("the loop is not finished: its block has not ended")
+        return self._result
 
 
 class IfBuilder(_Results):
@@ -340,6 +348,10 @@ class IRBuilder:
             if found is not None:
                 return expr.replace(type=found)
         return expr
+
+    def make_tuple(self, elements: Iterable[Expr], span: Span | None = None) -> MakeTuple:
+        """Several values as one."""
+        return MakeTuple(elements, span or Span.here())
 
     def return_stmt(self, values: Expr | Iterable[Expr] | None = None, span: Span | None = None) -> ReturnStmt:
         items = [] if values is None else [values] if isinstance(values, Expr) else list(values)

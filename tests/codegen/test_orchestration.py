@@ -1,0 +1,282 @@
+"""Tasks: their arguments, kernels, order and launch settings in the orchestration's C++."""
+
+import pytest
+from orchestrations import COPY, KERNELS, UPDATE, T, entry, generate, program, statements
+
+from pypto import backend, codegen
+from pypto.errors import Diagnosed
+from pypto.ir import CoreType, FunctionType
+
+
+def test_the_unit_asks_for_its_arguments_and_runs_the_tasks():
+    code = generate(program(f"with pl.scope():\n    self.copy(x, out, attrs={COPY})")).code
+    assert code == (
+        """#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "pto_orchestration_api.h"
+
+extern "C" {
+
+__attribute__((visibility("default")))
+PTO2OrchestrationConfig aicpu_orchestration_config(const ChipTaskArgs& orch_args) {
+    (void)orch_args;
+    return PTO2OrchestrationConfig{
+        .expected_arg_count = 2,
+    };
+}
+
+__attribute__((visibility("default")))
+void aicpu_orchestration_entry(const ChipTaskArgs& orch_args) {
+    // External tensors
+    const ChipTensor& ext_x = orch_args.tensor(0).ref();
+    const ChipTensor& ext_out = orch_args.tensor(1).ref();
+
+    PTO2_SCOPE() {
+
+        // Task 0: copy
+        CoreTaskArgs params_t0;
+        params_t0.add_input(ext_x);
+        params_t0.add_output(ext_out);
+        rt_submit_aiv_task(0, params_t0);
+    }
+}
+
+}  // extern "C"
+"""
+    )
+
+
+def test_the_result_numbers_kernels_by_first_launch_and_tells_cores_and_tensor_arguments():
+    body = f"""
+        with pl.scope():
+            self.cube(x, out, attrs={UPDATE})
+            self.scale(x, 1.5, 3, out, attrs={{"arg_directions": [pl.adir.input, pl.adir.scalar, pl.adir.scalar,
+                       pl.adir.inout]}})
+            self.cube(x, out, attrs={UPDATE})
+    """
+    made = generate(program(body))
+    assert made.func_name_to_id == {"cube": 0, "scale": 1}
+    assert made.func_name_to_core_type == {"cube": CoreType.CUBE, "scale": CoreType.VECTOR}
+    assert made.func_name_to_signature == {"cube": ["IN", "OUT"], "scale": ["IN", "OUT"]}
+    assert made.orchestration_signature == ["IN", "OUT"]
+    assert "rt_submit_aic_task(0, params_t2);" in made.code
+
+
+def test_scalars_follow_tensors_in_64_bits():
+    directions = '{"arg_directions": [pl.adir.input, pl.adir.scalar, pl.adir.scalar, pl.adir.output_existing]}'
+    parameters = f"x: {T}, f: pl.Scalar[pl.FP32], n: pl.Scalar[pl.INT32], out: pl.Out[{T}]"
+    made = program(f"self.scale(x, f, n + 1, out, attrs={directions})", parameters)
+    code = generate(made).code
+    assert "float f = from_u64<float>(orch_args.scalar(0));" in code
+    assert "int32_t n = from_u64<int32_t>(orch_args.scalar(1));" in code
+    assert ".expected_arg_count = 4," in code
+    assert entry(code)[1:5] == [
+        "params_t0.add_input(ext_x);",
+        "params_t0.add_output(ext_out);",
+        "params_t0.add_scalar(to_u64(f));",
+        "params_t0.add_scalar((uint64_t)(n + 1));",
+    ]
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [("2.0", "2.000000f"), ("0.1", "0.100000f"), ("1e-9", "1.0e-09f"), ("0.08838834764", "0.08838834764f"),
+     ("-3.25", "-3.250000f"), ("1e30", "1.0e+30f")],
+)  # fmt: skip
+def test_float_literals_read_back_as_the_number_written(value, text):
+    directions = '{"arg_directions": [pl.adir.input, pl.adir.scalar, pl.adir.scalar, pl.adir.output_existing]}'
+    found = statements(f"self.scale(x, {value}, 1, out, attrs={directions})")
+    assert f"params_t0.add_scalar(to_u64({text}));" in found
+
+
+def test_results_are_the_tensors_the_task_wrote():
+    body = f"""
+        low, high = self.split(x, a, b, attrs={{"arg_directions": [pl.adir.input, pl.adir.output_existing,
+                               pl.adir.output_existing]}})
+        first = self.copy(high, low, attrs={UPDATE})
+        self.copy(first, out, attrs={COPY})
+    """
+    found = statements(body, parameters=f"x: {T}, a: pl.Out[{T}], b: pl.Out[{T}], out: pl.Out[{T}]")
+    assert [x for x in found if "params_t1." in x] == ["params_t1.add_input(ext_b);", "params_t1.add_inout(ext_a);"]
+    assert "params_t2.add_input(ext_a);" in found
+    assert not any(x.startswith(("ChipTensor", "const ChipTensor&")) for x in found)
+
+
+@pytest.mark.parametrize(
+    "direction, method",
+    [("input", "input"), ("output", "output"), ("output_existing", "output"), ("inout", "inout"), ("no_dep", "no_dep")],
+)
+def test_directions_of_the_call_decide_how_an_argument_is_added(direction, method):
+    found = statements(f'self.copy(x, out, attrs={{"arg_directions": [pl.adir.input, pl.adir.{direction}]}})')
+    assert f"params_t0.add_{method}(ext_out);" in found
+
+
+def test_an_omitted_output_is_made_by_the_runtime():
+    body = f"""
+        with pl.scope():
+            made, tid = pl.submit(self.copy, x, attrs={{"arg_directions": [pl.adir.input]}})
+            self.copy(made, out, attrs={COPY})
+    """
+    found = statements(body)
+    assert "TensorCreateInfo params_t0_synth_out_1(params_t0_synth_out_1_shapes, 2, DataType::FLOAT32);" in found
+    assert "params_t0.add_output(params_t0_synth_out_1);" in found
+    assert "const ChipTensor& made = task_0_outs.get_ref(0);" in found
+    assert "params_t1.add_input(made);" in found
+
+
+def test_dependencies_are_counted_and_only_ids_that_may_be_invalid_are_guarded():
+    body = f"""
+        with pl.scope(mode=pl.ScopeMode.MANUAL):
+            none = pl.system.task_invalid()
+            a, first = pl.submit(self.copy, x, out, attrs={COPY})
+            b, last = pl.submit(self.copy, x, out, deps=[first, none, first], attrs={COPY})
+    """
+    found = statements(body)
+    at = found.index("PTO2TaskId params_t1_deps[2];")
+    assert found[at : at + 5] == [
+        "PTO2TaskId params_t1_deps[2];",
+        "uint32_t params_t1_deps_count = 0;",
+        "params_t1_deps[params_t1_deps_count++] = first;",
+        "if (none.is_valid()) params_t1_deps[params_t1_deps_count++] = none;",
+        "params_t1.set_dependencies(params_t1_deps, params_t1_deps_count);",
+    ]
+    assert "PTO2TaskId first = task_0_outs.task_id();" in found
+
+
+def test_a_dependency_out_of_reach_is_refused_at_the_launch():
+    body = f"""
+        with pl.scope():
+            a, first = pl.submit(self.copy, x, out, attrs={COPY})
+        b, last = pl.submit(self.update, x, out, deps=[first], attrs={UPDATE})
+    """
+    with pytest.raises(ValueError, match="'first' cannot be honored") as caught:
+        statements(body)
+    assert isinstance(caught.value, Diagnosed)
+    assert "inside the scope that produces it" in str(caught.value)
+    assert "b, last = pl.submit" in str(caught.value)
+
+
+def test_a_barrier_waits_for_every_task_of_an_array_and_is_left_out_when_there_is_none():
+    body = """
+        with pl.scope(mode=pl.ScopeMode.MANUAL):
+            ids = pl.array.create(2, pl.TASK_ID)
+            fence = pl.system.task_dummy(deps=[ids])
+            free = pl.system.task_dummy(deps=[])
+    """
+    found = statements(body)
+    name = "params_phase_fence_barrier_0"
+    assert f"if (ids[1].is_valid()) {name}_deps[{name}_deps_count++] = ids[1];" in found
+    assert found[found.index(f"if ({name}_deps_count > 0) {{") + 1 :][:2] == [
+        f"TaskOutputTensors phase_fence_barrier_0_outs = rt_submit_dummy_task({name});",
+        "fence = phase_fence_barrier_0_outs.task_id();",
+    ]
+    assert "PTO2TaskId free = phase_fence_barrier_1_outs.task_id();" in found
+
+
+def test_launch_settings_precede_the_submission():
+    body = f"""
+        a, tid = pl.spmd_submit(self.copy, x, out, core_num=n, sync_start=True, allow_early_resolve=True, dumps=[x],
+                                predicate=(rc[1, 2] <= -3), attrs={COPY})
+    """
+    found = statements(
+        body, parameters=f"x: {T}, n: pl.Scalar[pl.INDEX], rc: pl.Tensor[[4, 4], pl.INT32], out: pl.Out[{T}]"
+    )
+    assert found[3:] == [
+        "params_t0.dump(ext_x);",
+        "params_t0.launch_spec.set_block_num(n);",
+        "params_t0.launch_spec.set_require_sync_start(true);",
+        "params_t0.set_allow_early_resolve(true);",
+        "CoreTaskPredicate params_t0_predicate;",
+        "params_t0_predicate.operand.tensor = &ext_rc;",
+        "params_t0_predicate.operand.ndims = 2;",
+        "params_t0_predicate.operand.indices[0] = 1;",
+        "params_t0_predicate.operand.indices[1] = 2;",
+        "params_t0_predicate.op = PredicateOp::LE;",
+        "params_t0_predicate.target = -3;",
+        "params_t0.set_predicate(params_t0_predicate);",
+        "TaskOutputTensors task_0_outs = rt_submit_aiv_task(0, params_t0);",
+    ]
+
+
+@pytest.mark.parametrize("written, op", [("3 < rc[0, 0]", "GT"), ("3 >= rc[0, 0]", "LE"), ("rc[0, 0] != 3", "NE")])
+def test_a_mirrored_predicate_has_the_element_first(written, op):
+    found = statements(
+        f"a, tid = pl.submit(self.copy, x, out, predicate=({written}), attrs={COPY})",
+        parameters=f"x: {T}, rc: pl.Tensor[[4, 4], pl.INT32], out: pl.Out[{T}]",
+    )
+    assert f"params_t0_predicate.op = PredicateOp::{op};" in found
+    assert "params_t0_predicate.target = 3;" in found
+
+
+def test_blocks_are_cores_on_the_950():
+    backend.set_backend_type(backend.BackendType.Ascend950)
+    found = statements(f"a, tid = pl.spmd_submit(self.copy, x, out, core_num=4, attrs={COPY})")
+    assert "params_t0.launch_spec.set_core_num(4);" in found
+
+
+GROUP = f"""
+    @pl.function(type=pl.FunctionType.Group)
+    def both(self, src: {T}, dst: pl.Out[{T}]) -> {T}:
+        self.copy(src, dst)
+        self.cube(src, dst)
+        return dst
+    @pl.function(type=pl.FunctionType.Spmd)
+    def blocks(self, dst: pl.InOut[{T}]) -> {T}:
+        done = self.both(dst, dst)
+        return dst
+"""
+
+
+def test_a_group_is_one_task_of_a_cube_and_a_vector_kernel():
+    made = generate(program(f"self.both(x, out, attrs={COPY})", kernels=KERNELS + GROUP))
+    assert made.func_name_to_id == {"cube": 0, "copy": 1}
+    assert "// Group both: cube + copy" in made.code
+    assert entry(made.code)[1:] == [
+        "params_t0.add_input(ext_x);",
+        "params_t0.add_output(ext_out);",
+        "MixedKernels mixed_0 = {0, 1, INVALID_KERNEL_ID};",
+        "rt_submit_task(mixed_0, params_t0);",
+    ]
+
+
+def test_a_wrapper_that_passes_one_tensor_twice_reads_and_writes_it():
+    attrs = '{"arg_directions": [pl.adir.inout], "core_num": 4}'
+    found = statements(f"self.blocks(out, attrs={attrs})", kernels=KERNELS + GROUP)
+    assert found[1:3] == ["params_t0.add_input(ext_out);", "params_t0.add_inout(ext_out);"]
+
+
+def test_both_lanes_run_a_kernel_that_asks_for_it():
+    attribute = '        pl.func_attr({"dual_aiv_dispatch": True})\n'
+    kernels = KERNELS.replace("        return dst\n", f"{attribute}        return dst\n", 1)
+    found = statements(f"self.copy(x, out, attrs={COPY})", kernels=kernels)
+    assert "MixedKernels mixed_0 = {INVALID_KERNEL_ID, 0, 0};" in found
+    assert "rt_submit_task(mixed_0, params_t0);" in found
+
+
+def test_kernels_of_a_group_that_take_different_arguments_are_refused():
+    group = f"""
+    @pl.function(type=pl.FunctionType.Group)
+    def both(self, src: {T}, dst: pl.Out[{T}]) -> {T}:
+        self.copy(dst, dst)
+        self.cube(src, dst)
+        return dst
+"""
+    with pytest.raises(ValueError, match="take different arguments") as caught:
+        statements(f"self.both(x, out, attrs={COPY})", kernels=KERNELS + group)
+    assert isinstance(caught.value, Diagnosed)
+
+
+def test_only_an_orchestration_of_the_program_is_written():
+    made = program(f"self.copy(x, out, attrs={COPY})")
+    kernel = made.get_function("copy")
+    other = program(f"self.copy(x, out, attrs={COPY})").get_function("main")
+    with pytest.raises(ValueError, match="type AIV, not an orchestration"):
+        codegen.generate_orchestration(made, kernel)
+    with pytest.raises(ValueError, match="stale function handle"):
+        codegen.generate_orchestration(made, other)
+    foreign = other.replace(name="elsewhere")
+    with pytest.raises(ValueError, match="not present in the supplied program"):
+        codegen.generate_orchestration(made, foreign)
+    assert other.func_type is FunctionType.Orchestration
