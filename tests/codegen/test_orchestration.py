@@ -106,7 +106,7 @@ def test_results_are_the_tensors_the_task_wrote():
 
 @pytest.mark.parametrize(
     "direction, method",
-    [("input", "input"), ("output", "output"), ("output_existing", "output"), ("inout", "inout"), ("no_dep", "no_dep")],
+    [("output", "output"), ("output_existing", "output"), ("inout", "inout"), ("no_dep", "no_dep")],
 )
 def test_directions_of_the_call_decide_how_an_argument_is_added(direction, method):
     found = statements(f'self.copy(x, out, attrs={{"arg_directions": [pl.adir.input, pl.adir.{direction}]}})')
