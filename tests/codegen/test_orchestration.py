@@ -219,12 +219,12 @@ def test_blocks_are_cores_on_the_950():
 GROUP = f"""
     @pl.function(type=pl.FunctionType.Group)
     def both(self, src: {T}, dst: pl.Out[{T}]) -> {T}:
-        self.copy(src, dst)
-        self.cube(src, dst)
+        self.copy(src, dst, attrs={COPY})
+        self.cube(src, dst, attrs={COPY})
         return dst
     @pl.function(type=pl.FunctionType.Spmd)
     def blocks(self, dst: pl.InOut[{T}]) -> {T}:
-        done = self.both(dst, dst)
+        done = self.both(dst, dst, attrs={UPDATE})
         return dst
 """
 
@@ -259,8 +259,8 @@ def test_kernels_of_a_group_that_take_different_arguments_are_refused():
     group = f"""
     @pl.function(type=pl.FunctionType.Group)
     def both(self, src: {T}, dst: pl.Out[{T}]) -> {T}:
-        self.copy(dst, dst)
-        self.cube(src, dst)
+        self.copy(dst, dst, attrs={UPDATE})
+        self.cube(src, dst, attrs={COPY})
         return dst
 """
     with pytest.raises(ValueError, match="take different arguments") as caught:

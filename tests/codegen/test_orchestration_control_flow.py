@@ -4,9 +4,8 @@ import pytest
 from orchestrations import COPY, UPDATE, T, program, statements
 
 import pypto.language as pl
-from pypto import codegen, ir
-from pypto.dtypes import DataType
-from pypto.errors import Diagnosed, InternalError
+from pypto import codegen
+from pypto.errors import Diagnosed, InternalError, VerificationError
 
 NUMBERS = f"x: {T}, n: pl.Scalar[pl.INDEX], out: pl.Out[{T}]"
 
@@ -80,8 +79,8 @@ def test_a_copy_of_a_carried_tensor_keeps_its_value():
     assert "params_t1.add_input(last);" in found
 
 
-def test_a_carried_value_nobody_classified_is_a_defect():
-    with pytest.raises(InternalError, match="'acc' is not classified"):
+def test_a_program_whose_carried_values_nobody_classified_is_refused():
+    with pytest.raises(VerificationError, match="carries 'acc' and has no iter_arg_rebind_0"):
         statements("for i, (acc,) in pl.range(4, init_values=(x,)):\n    last = pl.yield_(acc)")
 
 
@@ -189,7 +188,7 @@ def test_arrays_are_written_in_place_and_start_out_empty():
 def test_an_array_is_carried_in_place_and_takes_over_the_contents_of_another():
     body = """
         a = pl.array.create(4, pl.INT64)
-        for i, (b,) in pl.range(4, init_values=(a,)):
+        for i, (b,) in pl.range(4, init_values=(a,), attrs={"iter_arg_rebind_0": True}):
             c = pl.array.create(4, pl.INT64)
             d = pl.array.update_element(c, i, i)
             e = pl.yield_(d)
@@ -216,7 +215,8 @@ def test_arrays_that_change_places_are_refused():
     body = """
         a = pl.array.create(4, pl.INT64)
         b = pl.array.create(4, pl.INT64)
-        for i, (c, d) in pl.range(4, init_values=(a, b)):
+        for i, (c, d) in pl.range(4, init_values=(a, b),
+                                  attrs={"iter_arg_rebind_0": True, "iter_arg_rebind_1": True}):
             e, f = pl.yield_(d, c)
     """
     with pytest.raises(ValueError, match="arrays are exchanged between iterations"):
@@ -270,11 +270,9 @@ def test_parallel_tasks_are_fenced_by_an_array_of_their_ids():
 
 
 def test_values_of_a_wrong_dtype_have_no_variable():
-    half = ir.ScalarType(DataType.FP16)
-    param = ir.Var("h", half)
-    main = ir.Function("main", [param], [], ir.SeqStmts([], ir.Span.unknown()), type=ir.FunctionType.Orchestration)
-    with pytest.raises(ValueError, match="no scalars of fp16"):
-        codegen.generate_orchestration(ir.Program([main]), main)
+    with pytest.raises(ValueError, match="no scalars of fp16") as caught:
+        statements(f"self.copy(x, out, attrs={COPY})", parameters=f"x: {T}, h: pl.Scalar[pl.FP16], out: pl.Out[{T}]")
+    assert isinstance(caught.value, Diagnosed)
 
 
 # Scalars

@@ -4,7 +4,7 @@ import pytest
 from orchestrations import COPY, T, statements
 
 import pypto.language as pl
-from pypto import codegen, ir
+from pypto import codegen, ir, passes
 from pypto.dtypes import DataType
 from pypto.errors import Diagnosed, InternalError
 from pypto.ir import op as ops
@@ -126,8 +126,8 @@ def viewed(source, shape=None, **kwargs):
     with ib.function("main", type=ir.FunctionType.Orchestration) as f:
         x = f.param("x", source)
         ib.let("v", ops.tensor.view(x, shape, **kwargs) if shape else ops.tensor.view(x, **kwargs))
-    made = f.get_result()
-    return codegen.generate_orchestration(ir.Program([made]), made).code
+    made = passes.materialize_runtime_scopes()(ir.Program([f.get_result()]))
+    return codegen.generate_orchestration(made, made.get_function("main")).code
 
 
 def test_a_change_of_layout_exchanges_the_last_two_axes():
