@@ -45,7 +45,7 @@ from .annotations import (
 )
 from .arg_direction import adir
 from .decorators import InlineFunction, function, inline, program
-from .dynamic import DynVar, dynamic
+from .dynamic import RUNTIME, DynVar, dynamic
 from .forms import (
     ScopeMode,
     at,
@@ -101,6 +101,8 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [n for n in __dir__() if not n.startswith("_")]
     found = _functions.exported.get(name)
+    if name == "jit":
+        from ..jit import jit as found
     if found is None:
         raise AttributeError(f"pl has no '{name}'")
     globals()[name] = found
@@ -108,4 +110,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_functions.exported})
+    return sorted({*globals(), *_functions.exported, "jit"})

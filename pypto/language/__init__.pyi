@@ -26,6 +26,7 @@ from ..ir.enums import (
 )
 from ..ir.span import Span as Span
 from ..ir.types import TensorView as TensorView, TileView as TileView
+from ..jit import jit as jit
 from . import parser as parser
 from .annotations import (
     AsyncEvent as AsyncEvent,
@@ -36,7 +37,7 @@ from .annotations import (
 )
 from .arg_direction import adir as adir
 from .decorators import InlineFunction as InlineFunction, function as function, inline as inline, program as program
-from .dynamic import DynVar as DynVar, dynamic as dynamic
+from .dynamic import RUNTIME as RUNTIME, DynVar as DynVar, dynamic as dynamic
 from .forms import (
     ScopeMode as ScopeMode,
     at as at,

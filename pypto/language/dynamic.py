@@ -57,3 +57,16 @@ def dynamic(name: str) -> DynVar:
     Raises ValueError when ``name`` is not an identifier.
     """
     return DynVar(name)
+
+
+class _Runtime:
+    """The type of `RUNTIME`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "pl.RUNTIME"
+
+
+RUNTIME = _Runtime()
+"""In place of a scalar argument of ``kernel.compile(..)``: the value is given when the compiled program runs."""

@@ -22,6 +22,7 @@ from ..ir.types import ScalarType, TensorType
 
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
+    from .runner import RunConfig
 
 @dataclass
 class Artifacts:
@@ -158,11 +159,14 @@ class CompiledProgram:
 
     # Running
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
         """Run the entry function on arrays and numbers; what it returns.
 
+        ``config`` may say what a device records; ValueError when it is for another chip.
         Raises TypeError or ValueError for arguments of another count, shape or dtype, naming the parameter.
         """
+        if config is not None and config.target is not self.target:
+            raise ValueError(f"compiled for {self.target.name}, but config.platform is {config.platform!r}")
         return self._run(self.entry, args)
 
     def kernel(self, name: str) -> Callable[..., Any]:

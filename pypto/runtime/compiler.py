@@ -33,7 +33,7 @@ def compile(
     verification_level: Any = None,
     profiling: bool = False,
 ) -> CompiledProgram:
-    """Compile an ``@pl.function``, a ``@pl.program`` or IR.
+    """Compile an ``@pl.function``, a ``@pl.program``, a ``@pl.jit`` whose annotations have all types, or IR.
 
     ``target`` names the chip (``"Ascend910B"``, ``"Ascend950"`` and their aliases). ``output_dir`` is written at
     once when given, else ``<name>_<time>`` under ``PYPTO_PROG_BUILD_DIR`` or ``build_output`` when first asked for.
@@ -92,6 +92,8 @@ def as_program(kernel: Any) -> Program:
         return kernel
     if isinstance(kernel, Function):
         return Program([kernel], kernel.name, kernel.span)
+    if hasattr(kernel, "specialize_call"):
+        return kernel.specialize()
     raise TypeError(
         f"compile takes a function under @pl.function, a class under @pl.program, or IR, not {type(kernel).__name__}"
     )

@@ -87,13 +87,18 @@ def compile(
 def _target(platform: str | None, backend_type: BackendType | None) -> Target:
     if platform is None:
         return backend_type.target if backend_type is not None else backend.current_target()
-    known = [name for t in backend.TARGETS for name in (t.platform, t.sim_platform)]
-    if platform not in known:
-        raise ValueError(f"Invalid platform {platform!r}: it is one of {', '.join(known)}")
-    target = get_target(platform)
+    target = target_of_platform(platform)
     if backend_type is not None and backend_type.target is not target:
         raise ValueError(f"platform {platform!r} is of {target.name}, backend_type of {backend_type.target.name}")
     return target
+
+
+def target_of_platform(platform: str) -> Target:
+    """The chip a platform is of. ValueError for an unknown platform."""
+    known = [name for t in backend.TARGETS for name in (t.platform, t.sim_platform)]
+    if platform not in known:
+        raise ValueError(f"Invalid platform {platform!r}: it is one of {', '.join(known)}")
+    return get_target(platform)
 
 
 def _context(operation: str, settings: dict[str, Any]) -> PassContext:
@@ -120,9 +125,12 @@ def run_pass_pipeline(
     *,
     operation: str = "lower",
     extra_instruments: Sequence[PassInstrument] = (),
+    target: Target | None = None,
     **settings: Any,
 ) -> Lowered:
     """Run the default passes and emit nothing. ``settings`` are as of `compile`; ``extra_instruments`` watch last."""
     context = _context(operation, settings)
+    if target is not None:
+        context = context.replace(target=target)
     with context.replace(instruments=[*context.instruments, *extra_instruments]), profiled("passes"):
         return Lowered(PassManager.get_strategy().run_passes(program))

@@ -67,6 +67,10 @@ _OPERATORS = (
 )  # fmt: skip
 
 
+_LATE = "\nfrom ..ir.span import Span\nfrom ..jit import jit\n"
+"""Names `pypto.language` takes from elsewhere when they are first used."""
+
+
 def stub() -> str:
     """The whole stub file."""
     parts = [_HEAD, *_imports(), _VALUES]
@@ -85,7 +89,7 @@ def stub() -> str:
 def _imports() -> Iterator[str]:
     """What `pypto.language` imports, but for what the stub defines itself."""
     own = {*_VALUE_CLASSES, "Out", "InOut", *NAMESPACES, "Any"}
-    tree = ast.parse(Path(pl.__file__).read_text(encoding="utf-8") + "\nfrom ..ir.span import Span\n")
+    tree = ast.parse(Path(pl.__file__).read_text(encoding="utf-8") + _LATE)
     nodes = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module != "__future__"]
     for node in sorted(nodes, key=lambda n: (-n.level, n.module or "")):
         names = [a.asname or a.name for a in node.names]

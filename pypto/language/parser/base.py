@@ -40,6 +40,15 @@ OP_ERRORS = (ValueError, TypeError, IndexError, NotImplementedError)
 """What operators raise for arguments that do not fit."""
 
 
+class Evaluated(ast.Name):
+    """Stands for an argument whose value is known already, so that its calls are not made twice."""
+
+    def __init__(self, node: ast.expr, value: Any) -> None:
+        super().__init__(id=ast.unparse(node), ctx=ast.Load())
+        ast.copy_location(self, node)
+        self.value = value
+
+
 def same_type(a: Type, b: Type) -> bool:
     """Type equality that answers the common cases without a structural walk."""
     if a is b:
@@ -109,6 +118,8 @@ class ParserBase:
         self.temporaries: dict[str, int] = {}
         self.externals: dict[str, Function] = {}
         """Functions called that are defined outside the program, by name."""
+        self.specialized: dict[Any, Function] = {}
+        """Functions compiled for the arguments of a call, by what decides them; shared by all parsers of a program."""
 
     # -- errors and spans
 
@@ -285,6 +296,7 @@ def same_shape(a: ShapedType, b: ShapedType) -> bool:
 __all__ = [
     "BUG_CLASS_EXCEPTIONS",
     "OP_ERRORS",
+    "Evaluated",
     "ParserBase",
     "TensorType",
     "TileType",

@@ -21,7 +21,7 @@ from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
 from ...ir.program import Function
 from ...ir.types import ScalarType, Type
 from .. import forms
-from .base import OP_ERRORS, ParserBase, type_text
+from .base import OP_ERRORS, Evaluated, ParserBase, type_text
 from .signatures import Signature, conflicting_binding, deduce_call_type
 from .type_consistency import difference
 
@@ -44,6 +44,8 @@ class CallsMixin(ParserBase):
             return self._call_form(callee, node)
         if isinstance(callee, Function):
             return self.call_function(callee, node)
+        if hasattr(callee, "specialize_call"):
+            return self.call_function(*self.specialize(callee, node))
         if hasattr(callee, "build"):
             return self.call_operator(callee, node)
         if hasattr(callee, "is_inline_function"):
@@ -273,6 +275,26 @@ class CallsMixin(ParserBase):
         """A call of a function defined with @pl.function outside the program."""
         return self._invoke(self.external(function, node.func), node)
 
+    def specialize(
+        self, callee: Any, node: ast.Call, skip: int = 0, reserved: frozenset[str] = frozenset()
+    ) -> tuple[Function, ast.Call]:
+        """A function compiled for its arguments (`pypto.jit`), for those of this call; and the call on their values.
+
+        Positional arguments count after ``skip``, keywords when not ``reserved``.
+        """
+        positional = [*node.args[:skip], *(self._evaluated(a) for a in node.args[skip:])]
+        keywords = [
+            k if k.arg in reserved else ast.copy_location(ast.keyword(k.arg, self._evaluated(k.value)), k)
+            for k in node.keywords
+        ]
+        values = [self.value(a) for a in positional[skip:]]
+        named = {k.arg: self.value(k.value) for k in keywords if k.arg is not None and k.arg not in reserved}
+        function = callee.specialize_call(self, values, named, node)
+        return function, ast.copy_location(ast.Call(node.func, positional, keywords), node)
+
+    def _evaluated(self, node: ast.expr) -> ast.expr:
+        return node if isinstance(node, (ast.Name, ast.Constant)) else Evaluated(node, self.value(node))
+
     def external(self, function: Function, node: ast.expr) -> Signature:
         """The signature of a function defined elsewhere, which becomes part of the program."""
         known = self.externals.get(function.name)
@@ -337,9 +359,11 @@ class CallsMixin(ParserBase):
         )
 
     def _fit(self, signature: Signature, name: str, wanted: Type, value: Expr, node: ast.expr) -> Expr:
-        """An argument for a parameter of type ``wanted``; bare constants take its dtype."""
+        """An argument for a parameter of type ``wanted``; bare constants take its dtype, integers stand for truth."""
         if isinstance(wanted, ScalarType):
             value = self.retype_constant(value, wanted.dtype)
+            if wanted.dtype is DataType.BOOL and isinstance(value.type, ScalarType) and value.dtype.is_int():
+                value = S.build_scalar("Ne", [value, S.scalar_const(0, value.dtype, value.span)], self.span(node))
         found = difference(wanted, value.type)
         if found is not None:
             found = found.replace("the annotation", "the parameter").replace("the value", "the argument")

@@ -20,7 +20,7 @@ from ...errors import (
 from ...ir import scalar as S
 from ...ir.expr import ConstInt, Expr, TupleGetItemExpr
 from ...ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType
-from .base import OP_ERRORS, ParserBase, type_text
+from .base import OP_ERRORS, Evaluated, ParserBase, type_text
 
 _BINARY: Final[dict[type[ast.operator], tuple[str, str | None, Callable[[Any, Any], Any]]]] = {
     ast.Add: ("Add", "add", operator.add),
@@ -383,6 +383,7 @@ class ExpressionsMixin(ParserBase):
 _VALUES: Final[dict[type[ast.expr], Callable[[Any, Any], Any]]] = {
     ast.Constant: ExpressionsMixin._constant,
     ast.Name: ParserBase.name_value,
+    Evaluated: lambda self, node: node.value,
     ast.Attribute: ExpressionsMixin._attribute,
     ast.BinOp: ExpressionsMixin._binop,
     ast.UnaryOp: ExpressionsMixin._unaryop,

@@ -94,6 +94,7 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         child = FunctionParser(function.source, function.node, function.closure, self.options, program=self.program)
         child.inlined, child.inline_stack = [], [*self.inline_stack, function.name]
         child.externals, child.producers, child.dump_tags = self.externals, self.producers, self.dump_tags
+        child.specialized = self.specialized
         child.temporaries, child.dimensions, child.windows = self.temporaries, self.dimensions, self.windows
         child.loops, child.regions, child.split_mode = list(self.loops), self.regions, self.split_mode
         return child

@@ -384,7 +384,7 @@ class RegionsMixin(OptimizationsMixin, DependenciesMixin, PredicatesMixin):
         if not isinstance(call.func, ast.Name) or self.scopes.is_defined(call.func.id):
             return False
         found = self.evaluator.lookup(call.func.id)
-        return isinstance(found, Function) or hasattr(found, "is_inline_function")
+        return isinstance(found, Function) or hasattr(found, "is_inline_function") or hasattr(found, "specialize_call")
 
     def _emit_spmd(
         self,

@@ -34,7 +34,12 @@ class SubmitsMixin(RegionsMixin):
             self.fail(
                 ParserSyntaxError, f"pl.{form}() needs the kernel to launch", node, f"write pl.{form}(self.kernel, ..)"
             )
-        signature = self._kernel(node.args[0], form)
+        kernel = self.value(node.args[0]) if self.own_method(node.args[0]) is None else None
+        if hasattr(kernel, "specialize_call"):
+            function, node = self.specialize(kernel, node, skip=1, reserved=allowed)
+            signature = self.external(function, node.args[0])
+        else:
+            signature = self._kernel(node.args[0], form)
         options = {k.arg: k.value for k in node.keywords if k.arg in allowed}
         args, overrides = self.launch_arguments(signature, node, skip=1, reserved=frozenset(options) & allowed)
         deps = self.dependencies(options["deps"]) if "deps" in options else []

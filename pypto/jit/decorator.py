@@ -1,0 +1,372 @@
+"""`@pl.jit` and its variants: functions that are compiled for the arguments they are called with."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import FunctionType as PyFunction
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..dtypes import DataType
+from ..errors import ParserError, ParserTypeError
+from ..ir.enums import FunctionType, Level, Role
+from ..ir.expr import Expr
+from ..ir.program import Function, Program
+from ..ir.types import DistributedTensorType, TensorType, Type
+from ..language.decorators import Closure, _enclosing
+from ..language.dynamic import RUNTIME, DynVar
+from ..language.parser.expr_evaluator import ExprEvaluator
+from ..language.parser.function_parser import FunctionOptions, FunctionParser
+from ..language.parser.source import locate_function
+from . import specializer
+from .cache import config_key
+from .specializer import DynamicDims, TensorMeta, constant_of, direction_of, last_name
+
+if TYPE_CHECKING:
+    from ..runtime import CompiledProgram, RunConfig
+
+_KINDS = {
+    "entry": (FunctionType.Orchestration, None, None),
+    "host": (FunctionType.Opaque, Level.HOST, Role.Orchestrator),
+    "incore": (FunctionType.InCore, None, None),
+    "inline": (FunctionType.Inline, None, None),
+    "opaque": (FunctionType.Opaque, None, None),
+}
+
+
+class JITFunction:
+    """A function compiled for the shapes, dtypes and numbers of each call, once for every combination.
+
+    - ``kernel(*args, config=RunConfig(..))`` compiles and runs; ``pl.Out`` arrays are filled in place.
+    - ``kernel.compile(*args)`` gives the `pypto.runtime.CompiledProgram`, ``kernel.lower(*args)`` the program after the
+      passes, ``kernel.specialize(*args)`` the program as written, with its types.
+    - Without tensors, these take extents from annotations (``pl.Tensor[[M, 128], pl.FP32]``); numbers come by keyword,
+      as does ``pl.RUNTIME`` for a number that each run gives.
+
+    Functions under ``jit.incore``, ``jit.inline`` and ``jit.opaque`` that it calls by name become part of its program.
+    Raises TypeError for arguments that do not fit the signature, and the user's error at the user's line.
+    """
+
+    def __init__(self, fn: PyFunction, kind: str, options: FunctionOptions, closure: Mapping[str, Any]) -> None:
+        self.__name__ = self.name = fn.__name__
+        self.__doc__ = fn.__doc__
+        self.__wrapped__ = fn
+        self.kind, self.options, self.closure = kind, options, closure
+        self.signature = inspect.signature(fn)
+        self.parameters = list(self.signature.parameters)
+        self._compiled: dict[Any, CompiledProgram] = {}
+
+    # What it is
+
+    @cached_property
+    def _located(self) -> Any:
+        return locate_function(self.__wrapped__)
+
+    @property
+    def source(self) -> Any:
+        return self._located[0]
+
+    @property
+    def node(self) -> ast.FunctionDef:
+        return self._located[1]
+
+    @cached_property
+    def dims(self) -> DynamicDims:
+        """Dimensions that each run decides."""
+        return DynamicDims(self)
+
+    @cached_property
+    def _evaluator(self) -> ExprEvaluator:
+        return ExprEvaluator(self.closure, self.source.spans())
+
+    def evaluate(self, node: ast.expr) -> tuple[bool, Any]:
+        """Whether Python knows the value of ``node`` where the function is defined, and the value."""
+        return self._evaluator.try_eval_expr(node)
+
+    def annotation(self, param: str) -> ast.expr | None:
+        return next(a.annotation for a in self.node.args.args if a.arg == param)
+
+    def fail(
+        self, message: str, node: ast.AST, hint: str | None = None, cls: type[ParserError] = ParserTypeError
+    ) -> NoReturn:
+        raise cls(message, self.source.spans().get_span(node), hint, source_lines=self.source.lines)
+
+    @cached_property
+    def _resolver(self) -> FunctionParser:
+        return FunctionParser(self.source, self.node, self.closure, self.options)
+
+    def declared_type(self, param: str) -> Type | None:
+        """The type an annotation gives a parameter; None for a bare tensor, or no annotation."""
+        inner = direction_of(self.annotation(param))[1]
+        if inner is None or last_name(inner) in ("Tensor", "DistributedTensor"):
+            return None
+        if isinstance(inner, ast.Name) and inner.id in ("int", "float", "bool"):
+            return None
+        found, made = self.evaluate(inner)
+        if found and isinstance(made, DataType):
+            return specializer.ScalarType(made)
+        return self._resolver.types.resolve_param_type(inner)[0]
+
+    def declared_dims(self, param: str) -> dict[int, DynVar]:
+        """Dimensions of a tensor parameter that each run decides, by axis: from annotation, body and callees."""
+        made: dict[int, DynVar] = {}
+        t = self.declared_type(param)
+        if isinstance(t, TensorType):
+            for axis, dim in enumerate(t.shape):
+                if isinstance(dim, specializer.Var):
+                    made[axis] = _dyn_of(dim)
+        return {**self.dims.of(param), **made}
+
+    def handed_on(self) -> dict[str, list[tuple[JITFunction, str]]]:
+        """For each parameter, the parameters of other functions it is passed to by name."""
+        if self._handed is None:
+            self._handed = {}
+            for call in self._calls():
+                callee = self.closure.get(call.func.id) if isinstance(call.func, ast.Name) else None
+                if isinstance(callee, JITFunction) and callee is not self:
+                    for name, arg in _by_name(callee, call.args, call.keywords):
+                        if isinstance(arg, ast.Name) and arg.id in self.parameters:
+                            self._handed.setdefault(arg.id, []).append((callee, name))
+        return self._handed
+
+    _handed: dict[str, list[tuple[JITFunction, str]]] | None = None
+
+    def _calls(self) -> Iterator[ast.Call]:
+        for node in ast.walk(self.node):
+            if isinstance(node, ast.Call):
+                if last_name(node.func) in ("submit", "spmd_submit") and node.args:
+                    yield ast.Call(node.args[0], node.args[1:], node.keywords)
+                else:
+                    yield node
+
+    # Part of another program
+
+    def specialize_call(self, caller: FunctionParser, args: Sequence[Any], named: Mapping[str, Any], node: ast.Call
+                        ) -> Function:  # fmt: skip
+        """The function for the arguments of a call in a kernel; what the parser of calls asks for."""
+        if self.kind == "host" or (self.kind == "entry" and caller.options.level is not Level.HOST):
+            self._refuse_call(caller, node)
+        given = dict(_by_name(self, args, [ast.keyword(k, v) for k, v in named.items() if k != "device"]))
+        missing = [p for p in self.parameters if p not in given]
+        if missing or len(args) > len(self.parameters):
+            caller.fail(
+                ParserTypeError,
+                f"'{self.name}' takes {len(self.parameters)} argument(s), got {len(args) + len(named)}",
+                node,
+                f"call {self.name}({', '.join(self.parameters)})",
+            )
+        types: dict[str, Type] = {}
+        constants: dict[str, Any] = {}
+        for name, value in given.items():
+            types[name] = self._argument_type(name, caller.as_expr(value, node), caller)
+            number = constant_of(value)
+            if number is not None:
+                constants[name] = number
+        return specializer.specialize(self, types, constants, caller.specialized)
+
+    def _refuse_call(self, caller: FunctionParser, node: ast.Call) -> NoReturn:
+        hint = "put what both need under @pl.jit.incore, @pl.jit.inline or @pl.jit.opaque"
+        if self.kind == "entry":
+            hint += "; @pl.jit.host calls @pl.jit functions"
+        caller.fail(ParserTypeError, f"'{self.name}' is an entry function and cannot be called in a kernel", node, hint)
+
+    def _argument_type(self, name: str, value: Expr, caller: FunctionParser) -> Type:
+        if not isinstance(value.type, TensorType):
+            declared = self.declared_type(name)
+            return value.type if declared is None else declared
+        known = {d for p, _ in caller.params if isinstance(p.type, TensorType) for d in p.type.shape}
+        made = specializer.parameter_type(name, value, {d for d in known if isinstance(d, specializer.Var)})
+        assert isinstance(made, TensorType)
+        dims = list(made.shape)
+        for axis, dim in self.dims.of(name).items():
+            dims[axis] = dim.var
+        return type(made)(dims, made.dtype, None, made.tensor_view)
+
+    # Called from Python
+
+    def __call__(self, *args: Any, config: RunConfig | None = None, **named: Any) -> Any:
+        """Compile for these arguments unless that was done, and run."""
+        bound = self._bind(args, named, marker=False)
+        return self._compile(bound, config)(*bound.values())
+
+    def compile(self, *args: Any, config: RunConfig | None = None, **named: Any) -> CompiledProgram:
+        """The compiled program for these arguments: the same object for the same shapes, dtypes and numbers."""
+        return self._compile(self._bind(args, named), config)
+
+    def specialize(self, *args: Any, **named: Any) -> Program:
+        """The program for these arguments before any pass."""
+        types, constants = self._types(self._bind(args, named))
+        return specializer.program_of(self, types, constants)
+
+    def lower(self, *args: Any, config: RunConfig | None = None, **named: Any) -> Program:
+        """The program for these arguments after all passes; nothing is written, and nothing kept."""
+        from ..runtime.ir_compile import run_pass_pipeline
+
+        source = self.specialize(*args, **named)
+        settings = {} if config is None else config.pass_settings()
+        target = None if config is None else config.target
+        return run_pass_pipeline(source, target=target, **settings).transformed_program
+
+    def _bind(self, args: Sequence[Any], named: Mapping[str, Any], marker: bool = True) -> dict[str, Any]:
+        """Arguments by parameter, in order. Without any tensor, tensors are left to the annotations."""
+        if marker and not args and not any(_is_tensor(v) for v in named.values()):
+            unknown = [n for n in named if n not in self.parameters]
+            if unknown:
+                raise TypeError(f"{self.name}() got an unexpected keyword argument {unknown[0]!r}")
+            return {p: self._from_signature(p, named) for p in self.parameters}
+        bound = self.signature.bind(*args, **named)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            if value is RUNTIME:
+                raise TypeError(
+                    f"{self.name}(): {name!r} received pl.RUNTIME, which only compile() without tensors takes: "
+                    "give its value"
+                )
+        return dict(bound.arguments)
+
+    def _from_signature(self, param: str, named: Mapping[str, Any]) -> Any:
+        value = named.get(param, self.signature.parameters[param].default)
+        if value is not inspect.Parameter.empty:
+            return value
+        if self.declared_type(param) is None and last_name(direction_of(self.annotation(param))[1]) in (
+            "Tensor", "DistributedTensor"
+        ):  # fmt: skip
+            raise TypeError(
+                f"{self.name}(): parameter {param!r} is a bare 'pl.Tensor': its shape is known from an argument only. "
+                "Pass arrays, as in lower(*sample_tensors), or annotate it pl.Tensor[[M, 128], pl.FP32]"
+            )
+        declared = self.declared_type(param)
+        if isinstance(declared, TensorType):
+            return declared
+        raise TypeError(
+            f"{self.name}(): scalar parameter {param!r} has no value: pass {param}=<number>, or {param}=pl.RUNTIME to "
+            "give it when the program runs"
+        )
+
+    def _types(self, bound: Mapping[str, Any]) -> tuple[dict[str, Type], dict[str, Any]]:
+        """The type of each parameter, and the numbers that are part of the program."""
+        types: dict[str, Type] = {}
+        constants: dict[str, Any] = {}
+        for name, value in bound.items():
+            if isinstance(value, TensorType):
+                types[name] = value
+            elif _is_tensor(value):
+                types[name] = self._tensor_type(name, value)
+            elif value is RUNTIME or isinstance(value, (bool, int, float)):
+                resolve = self._resolver.types.resolve_type
+                declared = self.declared_type(name)
+                types[name] = declared or specializer.scalar_type(None, value, resolve)
+                if value is not RUNTIME:
+                    constants[name] = value
+            else:
+                raise TypeError(
+                    f"{self.name}(): argument {name!r} is a {type(value).__name__}; it must be an array, a number, or "
+                    "pl.RUNTIME for a number that each run gives"
+                )
+        return types, constants
+
+    def _tensor_type(self, name: str, value: Any) -> Type:
+        meta = meta_of(value)
+        shape: list[int | DynVar] = list(meta.shape)
+        for axis, dim in self.declared_dims(name).items():
+            if axis < len(shape):
+                shape[axis] = dim
+        bare = last_name(direction_of(self.annotation(name))[1])
+        cls = DistributedTensorType if bare == "DistributedTensor" else TensorType
+        return TensorMeta(tuple(shape), meta.dtype).as_type(cls)
+
+    def _compile(self, bound: Mapping[str, Any], config: RunConfig | None) -> CompiledProgram:
+        from ..runtime import RunConfig
+        from ..runtime.ir_compile import compile
+
+        used = config or RunConfig()
+        types, constants = self._types(bound)
+        key = (
+            tuple(specializer._type_key(t) for t in types.values()),
+            tuple((n, type(v), v) for n, v in constants.items()),
+            config_key(used),
+        )
+        found = self._compiled.get(key)
+        if found is None:
+            program = specializer.program_of(self, types, constants)
+            found = self._compiled[key] = compile(program, **used.compile_settings())
+        return found
+
+    def __repr__(self) -> str:
+        return f"<pl.jit function {self.name}>"
+
+
+def meta_of(value: Any) -> TensorMeta:
+    """Extents and dtype of an array. TypeError for a dtype the language lacks."""
+    shape, dtype = tuple(int(n) for n in value.shape), str(value.dtype).rpartition(".")[2]
+    if dtype == "float4_e2m1fn_x2":
+        if not shape or shape[-1] == 0:
+            raise TypeError(f"an array of packed FP4 pairs needs elements, got shape {list(shape)}")
+        return TensorMeta((*shape[:-1], 2 * shape[-1]), DataType.FP4)
+    found = _by_numpy_name().get(dtype)
+    if found is None:
+        raise TypeError(f"no element type of the language is {dtype}")
+    return TensorMeta(shape, found)
+
+
+def _by_numpy_name() -> dict[str, DataType]:
+    named = {d._numpy_name: d for d in reversed(DataType) if d._numpy_name is not None and d is not DataType.INDEX}
+    return {**named, "bool": DataType.BOOL}  # pyright: ignore[reportReturnType]
+
+
+def _dyn_of(var: Any) -> DynVar:
+    made = DynVar(var.name_hint)
+    made.var = var
+    return made
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _by_name(function: JITFunction, args: Sequence[Any], keywords: Sequence[ast.keyword]) -> Iterator[tuple[str, Any]]:
+    """Arguments of a call with the parameters they are for."""
+    yield from zip(function.parameters, args)
+    for keyword in keywords:
+        if keyword.arg in function.parameters:
+            yield keyword.arg, keyword.value
+
+
+class _Jit:
+    """``pl.jit``, with the variants for the functions an entry calls."""
+
+    def __call__(self, fn: Any = None, *, auto_scope: bool = True) -> Any:
+        """An entry: control flow that launches kernels and regions under ``pl.at`` on one chip."""
+        return _decorator("entry", fn, sys._getframe(1), auto_scope=auto_scope)
+
+    def host(self, fn: Any = None, *, auto_scope: bool = True) -> Any:
+        """An entry on the host that launches ``@pl.jit`` functions on the chips."""
+        return _decorator("host", fn, sys._getframe(1), auto_scope=auto_scope)
+
+    def incore(self, fn: Any = None, *, level: Level | None = None) -> Any:
+        """A kernel."""
+        return _decorator("incore", fn, sys._getframe(1), level=level)
+
+    def inline(self, fn: Any = None, *, auto_scope: bool = True) -> Any:
+        """A function whose statements stand in for each call of it."""
+        return _decorator("inline", fn, sys._getframe(1), auto_scope=auto_scope)
+
+    def opaque(self, fn: Any = None) -> Any:
+        """A function of its own that may hold control flow and regions under ``pl.at``."""
+        return _decorator("opaque", fn, sys._getframe(1))
+
+
+def _decorator(kind: str, fn: Any, frame: Any, *, level: Level | None = None, auto_scope: bool = True) -> Any:
+    if fn is None:
+        return lambda f: _decorator(kind, f, frame, level=level, auto_scope=auto_scope)
+    if not isinstance(fn, PyFunction):
+        raise TypeError(f"@pl.jit decorates a function, got {type(fn).__name__}")
+    function_type, own_level, role = _KINDS[kind]
+    options = FunctionOptions(function_type, level=level or own_level, role=role, auto_scope=auto_scope)
+    return JITFunction(fn, kind, options, Closure(fn, _enclosing(fn, frame)))
+
+
+jit: Callable[..., Any] | Any = _Jit()
