@@ -19,7 +19,7 @@ from .forms_dist import DIST_FORMS
 from .forms_gather import GATHER_FORMS
 from .forms_numeric import NUMERIC_FORMS
 from .forms_sync import SYNC_FORMS
-from .instructions import destination, dps, instruction, operand, refuse_gaps
+from .instructions import destination, dps, generic, instruction, operand, refuse_gaps
 from .tensors import flat_offset, read_element, tensor_view_op, window, write_element
 from .types import array_text, scalar_text, tile_text
 
@@ -296,7 +296,8 @@ def tensor_view(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, resul
 
 
 _FORMS: dict[str, Callable[[KernelBuilder, Pto, Bound, Call, Var | None], Any]] = {
-    "dps": dps, "load": load, "store": store, "create": create, "slice": slice_tile, "reshape": reshape,
+    "dps": dps, "generic": generic, "load": load, "store": store, "create": create, "slice": slice_tile,
+    "reshape": reshape,
     "set_validshape": set_validshape, "extract": extract, "assemble": assemble, "tile_read": read,
     "tile_write": write, "tensor_read": read, "tensor_write": write, "full": dps, "move": move, "cast": dps,
     "transpose": dps, "fillpad": dps, "col_sum": col_sum, "tensor_dim": tensor_dim, "tensor_view": tensor_view,

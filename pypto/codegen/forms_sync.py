@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..dtypes import DataType
+from ..errors import user_error
 from ..ir.expr import Call, ConstInt, Var
 from ..ops.registry import Bound, Pto
 from .context import Op, Value
@@ -41,11 +42,24 @@ def syncall(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: V
     """Wait for all cores. Without a count the launch says how many there are."""
     operands: list[Value] = []
     if bound["gm_workspace"] is not None:
+        _check_workspace(bound, call)
         operands.append(whole(kernel, bound["gm_workspace"], "syncgm"))
     cores = bound["used_cores"]
     if cores is not None and not (isinstance(cores, ConstInt) and cores.value == 0):
         operands.append(operand(kernel, cores, DataType.INT32))
     kernel.add(Op("syncall", operands=operands, mode=bound["mode"], core_type=bound["core_type"]))
+
+
+def _check_workspace(bound: Bound, call: Call) -> None:
+    """Raise KernelValueError for a workspace smaller than the cache line cores poll."""
+    shape = bound.type("gm_workspace").shape
+    if len(shape) == 1 and isinstance(shape[0], ConstInt) and shape[0].value < 16:
+        raise user_error(
+            ValueError,
+            f"system.syncall requires gm_workspace of at least 16 INT32 elements, got {shape[0].value}",
+            call.span,
+            "16 INT32 are the cache line that cores poll",
+        )
 
 
 def flag(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:

@@ -17,12 +17,13 @@ from ..ops.kinds import ROUND_MODES
 from ..ops.registry import Bound, OpDecl, Pto
 from ..passes.canonicalize_tile_slice.hazards import reads_no_view, repack_hazard
 from .context import Op, Value
+from .types import scalar_text
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
 
 _INLINE_ATTRS = frozenset(
-    {"pto.tcmp", "pto.tcmps", "pto.tcvt", "pto.tcolsum", "pto.tmrgsort", "pto.tci", "pto.trandom", "pto.ttri"}
+    {"pto.tcmp", "pto.tcmps", "pto.tcvt", "pto.tcolsum", "pto.tmrgsort", "pto.tci", "pto.trandom"}
 )
 """Instructions whose attributes stand inside ``ins(..)``; elsewhere they follow ``outs(..)``."""
 
@@ -46,7 +47,7 @@ def operand(kernel: KernelBuilder, value: Expr, element: DataType | None) -> Val
     """An instruction operand; a scalar takes the element type it meets."""
     if not isinstance(value.type, ScalarType):
         return kernel.value(value)
-    if element is None or element is value.dtype:
+    if element is None or scalar_text(element) == scalar_text(value.dtype):
         return kernel.scalars.emit(value)
     if isinstance(value, ConstInt) and element.is_int():
         return kernel.scalars.emit(scalar_const(value.value, element, value.span))
@@ -140,6 +141,14 @@ def dps(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var |
     ins = [read(kernel, bound[n], scalar_dtype(bound.decl, n, bound, call.type)) for n in names]
     out = destination(kernel, bound, result) if pto.out == "result" else kernel.value(bound[pto.out])
     instruction(kernel, pto.mnemonic, ins, out, attributes(pto, bound))
+    return out if result is not None else None
+
+
+def generic(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """``"pto.x"(operands, result) {attrs}``: MLIR's own syntax, which needs none from the dialect."""
+    ins = [operand(kernel, bound[n], scalar_dtype(bound.decl, n, bound, call.type)) for n in pto.operands]
+    out = destination(kernel, bound, result)
+    kernel.add(Op("generic", mnemonic=pto.mnemonic, ins=ins, outs=[out], attrs=attributes(pto, bound)))
     return out if result is not None else None
 
 

@@ -19,14 +19,20 @@ from ..ir.naming import written_name
 from ..ir.types import TileType
 from ..ops.registry import rebind
 from .context import FunctionContext, Op, Value
+from .places import Place, place_in, place_of, share_bytes
 
 if TYPE_CHECKING:
     from ..pto.checks import ElementTypeError
     from ..pto.errors import PtoError
 
 
-def check_legal(kernel: FunctionContext, target: Target) -> None:
-    """Raise a ValueError at the user's call for the first construct ``target`` has no instruction for."""
+def check_legal(kernel: FunctionContext, target: Target, everything: bool = True) -> None:
+    """Raise a ValueError at the user's call for the first construct ``target`` has no instruction for.
+
+    Without ``everything``, element types and contracts between operands only: what PTOAS says in other words than the
+    user's, or not at all.
+    """
+    from ..pto.checks import ContractError, ElementTypeError
     from ..pto.errors import PtoError
 
     checker = _Checker(target)
@@ -34,7 +40,8 @@ def check_legal(kernel: FunctionContext, target: Target) -> None:
         try:
             checker.check(op)
         except PtoError as error:
-            raise _refusal(op, error, target) from None
+            if everything or isinstance(error, (ContractError, ElementTypeError)):
+                raise _refusal(op, error, target) from None
 
 
 def check_parameter(tensor: Var, target: Target) -> None:
@@ -69,6 +76,7 @@ class _Checker:
         self.target = target
         self.layouts: dict[str, str] = {}
         """Layout of the tensor each view or window is of, by SSA name."""
+        self.places: dict[str, Place] = {}
 
     def check(self, op: Op) -> None:
         rule = _RULES.get(op.kind)
@@ -82,17 +90,25 @@ class _Checker:
         self.layouts[op.result.name] = self.layouts.get(op.source.name, "nd")
 
     def tile(self, op: Op) -> None:
+        address = None if op.addr is None else _constant(op.addr)
+        self.places[op.result.name] = place_of(_operand(op.result), op.result.name, address)
         _check_tile(op.result.type, self.target)
 
     def subview(self, op: Op) -> None:
         from ..pto.tile_rules import check_subview
 
         offsets = [_constant(o) for o in op.offsets]
-        check_subview(_operand(op.source), _operand(op.result), tuple(int(s) for s in op.sizes), offsets)
+        source, result, place = _operand(op.source), _operand(op.result), self.places.get(op.source.name)
+        if place is not None:
+            self.places[op.result.name] = place_in(place, source, result, offsets)
+        check_subview(source, result, tuple(int(s) for s in op.sizes), offsets)
 
     def reshape(self, op: Op) -> None:
         from ..pto.tile_rules import check_reshape
 
+        place = self.places.get(op.source.name)
+        if place is not None:
+            self.places[op.result.name] = place
         check_reshape(_operand(op.source), _operand(op.result))
 
     def between_cores_or_ranks(self, op: Op) -> None:
@@ -115,6 +131,25 @@ class _Checker:
         op.roles, error = _verdict(op.mnemonic, ins, outs, attrs, self.layouts.get(window or ""), self.target)
         if error is not None:
             raise error
+        self._apart(op)
+
+    def _apart(self, op: Op) -> None:
+        """Raise ContractError for operands that share bytes and must not."""
+        from ..pto.checks import ContractError, apart
+        from ..pto.instructions import INSTRUCTIONS
+
+        spec = INSTRUCTIONS.get(op.mnemonic.removeprefix("pto."))
+        if spec is None:
+            return
+        places = {role: self.places.get(value.name) for role, value in zip(op.roles, (*op.ins, *op.outs))}
+        for first, second in apart(spec, self.target.module_arch):
+            left, right = places.get(first), places.get(second)
+            if left is not None and right is not None and share_bytes(left, right):
+                names = _argument_names(op, op.call) if op.call is not None else {}
+                raise ContractError(
+                    f"{names.get(first, first)} overlaps {names.get(second, second)} in memory",
+                    hint=f"give {names.get(first, first)} a tile of its own",
+                )
 
 
 @lru_cache(maxsize=4096)
@@ -163,6 +198,7 @@ _RULES: dict[str, Any] = {
     "treshape": _Checker.reshape,
     "dps": _Checker.instruction,
     "dps_masked": _Checker.instruction,
+    "generic": _Checker.instruction,
 }
 
 
@@ -207,7 +243,7 @@ def _check_tile(text: str, target: Target) -> None:
 
 def _constant(value: Value) -> int | None:
     """A constant's value, from the name codegen gives constants: ``%c16_index``."""
-    found = re.fullmatch(r"%c(\d+)_index", value.name)
+    found = re.fullmatch(r"%c(\d+)_(?:index|i64)", value.name)
     return int(found.group(1)) if found else None
 
 
@@ -254,7 +290,8 @@ def _refusal(op: Op, error: PtoError, target: Target) -> Exception:
     call: Call | None = op.call
     if isinstance(error, ElementTypeError) and call is not None:
         text = _about_element_type(op, call, error)
-        return user_error(ValueError, f"{text} on {target.name}", call.span, hint=_hint(op, call, target))
+        elsewhere = _only_elsewhere(op, error, target)
+        return user_error(ValueError, f"{text} on {target.name}{elsewhere}", call.span, hint=_hint(op, call, target))
     text = _in_user_words(op, error.message)
     if call is None:
         return user_error(ValueError, f"{text}, on {target.name}", hint=error.hint)
@@ -272,6 +309,19 @@ def _about_element_type(op: Op, call: Call, error: ElementTypeError) -> str:
     if argument == "result" and first is not None and first.dtype.name == found:
         return f"{call.op.name} takes tiles of {takes}, not {found},"
     return f"{call.op.name} takes {takes} for {argument!r}, not {found},"
+
+
+def _only_elsewhere(op: Op, error: ElementTypeError, target: Target) -> str:
+    """The other targets' backends that take the element type, for the end of a message."""
+    from ..pto.checks import element_types
+    from ..pto.instructions import INSTRUCTIONS
+
+    spec = INSTRUCTIONS[op.mnemonic.removeprefix("pto.")]
+    archs = [t.module_arch for t in TARGETS if error.found in (element_types(spec, t.module_arch, error.operand) or ())]
+    if not archs:
+        return ""
+    others = " and ".join(f"'{arch}'" for arch in archs)
+    return f"; not supported on the '{target.module_arch}' backend, only supported on the {others} backend"
 
 
 def _one_of(words: Sequence[str]) -> str:

@@ -38,11 +38,13 @@ def emits_locations() -> bool:
 class PTOCodegen:
     """Writes the kernels of a lowered program as one PTO module.
 
-    ``target`` defaults to the selected backend's, else the 910B.
+    ``target`` defaults to the selected backend's, else the 910B. Element types and contracts between operands are
+    checked; ``strict`` refuses all that the target has no instruction for, which PTOAS would otherwise say.
     """
 
-    def __init__(self, target: Target | None = None) -> None:
+    def __init__(self, target: Target | None = None, strict: bool = False) -> None:
         self._target = target
+        self._strict = strict
 
     def generate(self, program: Program, emit_tile_addr: bool = True, emit_source_loc: bool | None = None) -> str:
         """The module. Without ``emit_tile_addr`` PTOAS plans memory; ``emit_source_loc`` adds MLIR ``loc``.
@@ -58,6 +60,8 @@ class PTOCodegen:
         target = self._target or selected_target()
         kernels = [f for f in program.functions.values() if is_incore_type(f.func_type)]
         contexts = [KernelBuilder(f, target, kernel_kind(f), options).build() for f in kernels]
+        for context in contexts:
+            check_legal(context, target, self._strict)
         return ModuleContext(target.module_arch, contexts)
 
 
@@ -90,13 +94,10 @@ def generate_pto(program: Program, target: Target, locations: bool = True) -> di
     Other kernels have modules of their own, by their names; ``locations`` adds the user's lines. Raises the user's
     error at a call ``target`` has no instruction for.
     """
-    codegen = PTOCodegen(target)
+    codegen = PTOCodegen(target, strict=True)
     made = {}
     for name, kernels in kernel_modules(program).items():
-        module = codegen.build(Program(kernels, name, program.span), Options(locations))
-        for kernel in module.functions:
-            check_legal(kernel, target)
-        made[name] = render_module(module)
+        made[name] = render_module(codegen.build(Program(kernels, name, program.span), Options(locations)))
     return made
 
 

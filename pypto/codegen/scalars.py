@@ -34,10 +34,9 @@ _FLOAT_FORMATS = {DataType.FP32: ("<f", "<I"), DataType.FP16: ("<e", "<H")}
 
 
 def float_text(value: float, dtype: DataType) -> str:
-    """A float literal as MLIR reads it: a decimal point always, bits for inf and nan."""
+    """A float literal as MLIR reads it: all digits of a double, bits for inf and nan."""
     if math.isfinite(value):
-        mantissa, e, exponent = repr(value).partition("e")
-        return f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
+        return f"{value:.17e}"
     if dtype is DataType.BF16:
         return f"0x{struct.unpack('<I', struct.pack('<f', value))[0] >> 16:04X}"
     to, back = _FLOAT_FORMATS[dtype]

@@ -78,6 +78,8 @@ class OpDecl:
     """The argument whose buffer the result overwrites in place."""
     inplace_safe: bool = True
     """Whether the result may take the buffer of an input that dies here."""
+    apart: tuple[str, ...] | None = None
+    """Arguments the result must not share bytes with, where they are not all (`inplace_safe`) or the scratch ones."""
     row_major: bool = False
     """Whether tile operands and the result must be row major and unboxed."""
     pure: bool = True
@@ -177,6 +179,7 @@ def declare(name: str, signature: str, infer: Callable[[Bound], Type], doc: str,
 def _check_facts(decl: OpDecl) -> None:
     arguments = {p.name: p for p in decl.args}
     about_args = set(decl.spaces) | set(decl.effects) | {decl.inherits, decl.reuses, decl.elided} - {None}
+    about_args |= set(decl.apart or ())
     about_args |= {p.like for p in decl.params if p.like not in DataType.__members__} - {None}
     unknown = about_args - set(arguments)
     if decl.pto is not None:

@@ -74,8 +74,7 @@ def _syncall(b: Bound) -> Type:
         raise b.fail(f"mode {b['mode']} {'needs' if soft else 'takes no'} gm_workspace")
     if soft:
         t = b.type("gm_workspace")
-        size = value(t.shape[0]) if len(t.shape) == 1 else None
-        if t.dtype is not D.INT32 or (size is not None and size < 16):
+        if t.dtype is not D.INT32:
             raise b.fail(f"requires gm_workspace of at least 16 INT32 elements, got {shaped(t)}")
     cores = b["used_cores"]
     count = value(cores) if cores is not None else None

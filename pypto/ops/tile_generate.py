@@ -125,7 +125,7 @@ declare(
     **_VECTOR,
 )
 
-_TRI = (*_INDEX_DTYPES, _D.FP16, _D.FP32)
+_TRI = (_D.INT8, *_INDEX_DTYPES, _D.UINT8, _D.FP16, _D.BF16, _D.FP32)
 
 
 def _tri(b: Bound) -> Type:
@@ -146,7 +146,7 @@ declare(
     "attr dtype: DataType! = DataType.FP32, attr upper: bool! = False",
     _tri,
     "1 on and below the diagonal shifted by ``diagonal``, 0 elsewhere; ``upper`` takes the other side.",
-    pto=Pto("pto.ttri", ("diagonal",), attrs={"upperOrLower": "upper"}),
+    pto=Pto("pto.ttri", ("diagonal",), attrs={"upperOrLower": "upper"}, form="generic"),
     **_VECTOR,
 )
 
@@ -221,6 +221,7 @@ declare(
     _sels,
     "src where the packed mask's bit is set, ``scalar`` elsewhere; ``tmp`` is scratch.",
     spaces=vec("mask", "src", "tmp"),
+    apart=("mask",),
     pto=Pto("pto.tsels", ("mask", "src", "tmp", "scalar")),
     **_VECTOR,
 )

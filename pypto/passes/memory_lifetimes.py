@@ -255,13 +255,15 @@ def hazards(made: Call, result: Var | None) -> frozenset[int]:
 
 @cache
 def _facts(op: Op) -> tuple[bool, frozenset[int], frozenset[int]]:
-    """Whether an operator is unsafe in place; its scratch arguments; those its result lies in anyway."""
+    """Whether an operator is unsafe in place; its arguments its result must be apart from; those it lies in anyway."""
     decl: OpDecl | None = op.decl
     if decl is None:
         return False, _NONE, _NONE
     scratch = frozenset(i for i, p in enumerate(decl.args) if p.effect is not ArgEffect.Read)
+    if decl.apart is not None:
+        scratch = frozenset(i for i, p in enumerate(decl.args) if p.name in decl.apart)
     kept = frozenset(i for i, p in enumerate(decl.args) if p.name in (decl.reuses, decl.inherits))
-    return not decl.inplace_safe, scratch, kept
+    return decl.apart is None and not decl.inplace_safe, scratch, kept
 
 
 def _misaligned(operand: Expr, results: list[TileType]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from .elements import item_bytes
 from .errors import PtoError
 from .shapes import Tile, View
 from .spec import Check, Instruction, Site, describe
@@ -39,6 +40,39 @@ class ElementTypeError(PtoError):
             f"'pto.{site.spec.mnemonic}': element type {found} of '{operand}' is not supported on {site.arch}; "
             f"use {', '.join(allowed)}"
         )
+
+
+class ContractError(PtoError):
+    """Operands do not stand to each other, or scratch to the operation, as an instruction of this target needs."""
+
+
+class Apart:
+    """Operands that must not share bytes on an architecture, as pairs of names.
+
+    An instruction that states none wants its scratch apart from every other operand. Types do not say where tiles are:
+    who knows places asks `apart`.
+    """
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, a2a3: str, a5: str = "") -> None:
+        self.pairs = {arch: _pairs(text) for arch, text in (("a2a3", a2a3), ("a5", a5))}
+
+    def __call__(self, site: Site) -> None:
+        """Nothing that types show."""
+
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((first, second) for first, second in (pair.split("/") for pair in text.split()))
+
+
+def apart(spec: Instruction, arch: str) -> tuple[tuple[str, str], ...]:
+    """The pairs of operands of an instruction that must not share bytes: scratch first."""
+    for check in spec.checks:
+        if isinstance(check, Apart):
+            return check.pairs[arch]
+    operands = (*spec.ins, *spec.outs)
+    return tuple((s.name, o.name) for s in operands if s.scratch for o in operands if o is not s)
 
 
 class ElementTypes:
@@ -204,7 +238,7 @@ def same_item_size(first: str, other: str) -> Check:
     def check(site: Site) -> None:
         left, right = site.types[first], site.types[other]
         if isinstance(left, Tile | View) and isinstance(right, Tile | View):
-            a, b = left.numpy.itemsize, right.numpy.itemsize
+            a, b = item_bytes(left.dtype), item_bytes(right.dtype)
             if a != b:
                 _fail(site, f"'{other}' has {b}-byte elements ({right.dtype}) but '{first}' {a}-byte ({left.dtype})")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pypto.pto.checks import apart
 from pypto.pto.errors import PtoError
 from pypto.pto.spec import Site
 
@@ -29,13 +30,14 @@ def _same_place(source: SimTile, result: SimTile) -> bool:
 def watch(site: Site, names: tuple[str, ...], run: Callable[..., None]) -> Callable[..., None]:
     """``run`` with checks of its operands, ``names``: alignment, and overlaps that the hardware gets wrong.
 
-    Operands ``run`` does not take, its scratch, are passed too; their contents are lost afterwards.
+    Operands ``run`` does not take, its scratch, are passed too; their contents are lost.
     """
     spec = site.spec
     used = [position for position, name in enumerate(names) if name in spec.uses]
     scratch = [position for position, name in enumerate(names) if name not in spec.uses]
     outs = {operand.name for operand in spec.outs}
     vector = site.pipe == "V"
+    pairs = apart(spec, site.arch)
 
     def watched(*values: Any) -> None:
         tiles = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, SimTile)]
@@ -49,12 +51,11 @@ def watch(site: Site, names: tuple[str, ...], run: Callable[..., None]) -> Calla
         for name, tile in tiles:
             if name in outs:
                 _check_result(site, name, tile, tiles)
-        for position in scratch:
-            _check_scratch(site, names[position], values[position], tiles)
-        run(*[values[position] for position in used])
+        _check_apart(site, pairs, tiles)
         for position in scratch:
             if isinstance(values[position], CheckedTile):
                 values[position].forget()
+        run(*[values[position] for position in used])
 
     return watched
 
@@ -72,10 +73,13 @@ def _check_result(site: Site, name: str, result: SimTile, tiles: list[tuple[str,
         raise PtoError(f"'pto.{site.spec.mnemonic}' cannot work in place, but '{name}' is also a source")
 
 
-def _check_scratch(site: Site, name: str, scratch: SimTile, tiles: list[tuple[str, SimTile]]) -> None:
-    for other, tile in tiles:
-        if other != name and (tile is scratch or _overlap(tile, scratch)):
+def _check_apart(site: Site, pairs: Sequence[tuple[str, str]], tiles: list[tuple[str, SimTile]]) -> None:
+    by_name = dict(tiles)
+    for first, second in pairs:
+        left, right = by_name.get(first), by_name.get(second)
+        if left is not None and right is not None and (left is right or _overlap(left, right)):
+            scratch = "scratch " if site.spec.by_name[first].scratch else ""
             raise PtoError(
-                f"'pto.{site.spec.mnemonic}': scratch '{name}' at {scratch.addr} overlaps '{other}' at "
-                f"{tile.addr} in {tile.base.name}"
+                f"'pto.{site.spec.mnemonic}': {scratch}'{first}' at {left.addr} overlaps '{second}' at "
+                f"{right.addr} in {right.base.name}"
             )

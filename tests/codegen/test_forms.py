@@ -269,6 +269,48 @@ def test_barriers_events_and_fences():
     assert everything == "pto.cmo.cacheinvalid all #pto.address_space<gm>"
 
 
+def test_a_workspace_smaller_than_a_cache_line_is_refused():
+    @pl.program
+    class Small:
+        @pl.function(type=pl.FunctionType.InCore)
+        def synced(self, ws: pl.Tensor[[15], pl.INT32]) -> pl.Tensor[[15], pl.INT32]:
+            pl.system.syncall(mode="soft", core_type="aiv_only", gm_workspace=ws, used_cores=0)
+            return ws
+
+    with pytest.raises(ValueError, match="at least 16 INT32 elements, got 15") as caught:
+        text_of(Small)
+    assert "pl.system.syncall" in str(caught.value)
+
+
+@TARGETS
+def test_a_triangle_is_written_in_the_syntax_of_every_dialect(target):
+    @pl.function(type=pl.FunctionType.InCore)
+    def triangle(y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+        pl.store(pl.tile.tri(1, [16, 32], valid_shape=[9, 21], upper=True), [0, 0], y)
+
+    compiled = pl.compile(triangle, target=target, skip_ptoas=True)
+    (line,) = lines(text_of(ir.Program([triangle], "triangle")), "pto.ttri")
+    assert line.startswith('"pto.ttri"(%c1_i32, %t) {upperOrLower = 1 : i32} : (i32, !pto.tile_buf<loc=vec')
+    y = np.full((16, 32), 7, np.float32)
+    compiled(y)
+    assert (y[:9, :21] == np.triu(np.ones((9, 21)), 1)).all() and (y[9:] == 7).all()
+
+
+def test_an_unsigned_scalar_is_written_with_its_bits():
+    @pl.function(type=pl.FunctionType.InCore)
+    def pick(x: pl.Tensor[[16, 16], pl.UINT32], y: pl.Out[pl.Tensor[[16, 16], pl.UINT32]]):
+        t = pl.load(x, [0, 0], [16, 16])
+        mask = pl.tile.cmps(pl.reinterpret_view(t, pl.INT32), 0, cmp_type=0)
+        tmp = pl.tile.create([1, 32], pl.UINT8)
+        pl.store(pl.tile.sels(mask, t, tmp, 0x8000000B), [0, 0], y)
+
+    compiled = pl.compile(pick, target="a2a3", skip_ptoas=True)
+    x = R.integers(0, 2, (16, 16)).astype(np.uint32)
+    y = np.zeros_like(x)
+    compiled(x, y)
+    assert (y == np.where(x == 0, x, 0x8000000B)).all()
+
+
 def test_pipes_between_cores():
     @pl.program
     class Pipes:

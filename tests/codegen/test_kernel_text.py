@@ -142,7 +142,10 @@ def test_the_cube_works_in_the_layouts_of_its_memories():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1.0, "1.0"), (1e-5, "1.0e-05"), (-2.5, "-2.5"), (float("inf"), "0x7F800000"), (float("-inf"), "0xFF800000")],
+    [
+        (1.0, "1.00000000000000000e+00"), (1e-5, "1.00000000000000008e-05"), (-2.5, "-2.50000000000000000e+00"),
+        (float("inf"), "0x7F800000"), (float("-inf"), "0xFF800000"),
+    ],  # fmt: skip
 )
 def test_float_constants_read_back_exactly(value, text):
     @pl.function(type=pl.FunctionType.InCore)
@@ -157,7 +160,7 @@ def test_a_scalar_operand_takes_the_tiles_element_type():
     def shift(x: pl.Tensor[[8, 16], pl.FP16], y: pl.Out[pl.Tensor[[8, 16], pl.FP16]]):
         pl.store(pl.add(pl.load(x, [0, 0], [8, 16]), 2), [0, 0], y)
 
-    assert "arith.constant 2.0 : f16" in pto_of(shift)
+    assert "arith.constant 2.00000000000000000e+00 : f16" in pto_of(shift)
 
 
 def test_a_function_typed_for_a_core_states_that_core():

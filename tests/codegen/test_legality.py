@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import pypto.language as pl
+from pypto import ir
 from pypto.backend import ASCEND910B, ASCEND950
 from pypto.backend.targets import TARGETS
 from pypto.codegen import PTOCodegen, generate_pto
 from pypto.errors import Diagnosed, VerificationError
+from pypto.ir.pass_manager import OptimizationStrategy, PassManager
 
 HEAD = "import pypto.language as pl\n@pl.function(type=pl.FunctionType.InCore)\n"
 
@@ -188,6 +190,88 @@ def test_nested_blocks_are_checked_too():
 
 def test_text_for_another_target_is_checked_for_that_target():
     lowered = compile_lines(ASCEND950, ["b = pl.add(a, a)"], "INT8").lowered
-    with pytest.raises(ValueError, match="Ascend910B"):
+    elsewhere = "on Ascend910B; not supported on the 'a2a3' backend, only supported on the 'a5' backend"
+    for write in (lambda: generate_pto(lowered, ASCEND910B), lambda: PTOCodegen(ASCEND910B).generate(lowered)):
+        with pytest.raises(ValueError, match=elsewhere):
+            write()
+
+
+def test_plain_text_generation_leaves_to_ptoas_what_ptoas_says():
+    lowered = compile_lines(ASCEND950, ["b = pl.cast(pl.cmp(a, a, cmp_type=2), pl.FP16)"], "INT32", out="FP16").lowered
+    assert "pto.tcmp" in PTOCodegen(ASCEND910B).generate(lowered)
+    with pytest.raises(ValueError, match="compares INT32 for equality only"):
         generate_pto(lowered, ASCEND910B)
-    assert "pto.tadd" in PTOCodegen(ASCEND910B).generate(lowered)
+
+
+# Operands that must not share bytes, and scratch of the right shape.
+
+SELECT = ["m = pl.tile.cmps(a, 0, cmp_type=0)", "w = pl.tile.create([16, 96], pl.INT32)"]
+
+
+@pytest.mark.parametrize(
+    ("scratch", "source", "overlap"),
+    [
+        ("a", "a", "tmp overlaps src in memory"),
+        ("m", "a", "tmp overlaps mask in memory"),
+        ("pl.slice(w, [16, 64], [0, 0])", "pl.slice(w, [16, 64], [0, 32])", "tmp overlaps src in memory"),
+        ("pl.slice(w, [16, 32], [0, 0])", "pl.slice(w, [16, 64], [0, 32])", None),
+        ("pl.slice(w, [8, 64], [8, 0])", "a", None),
+    ],
+)
+def test_scratch_is_apart_from_what_is_read_on_the_target_that_uses_it(scratch, source, overlap):
+    lines = [*SELECT, f"b = pl.tile.sels(m, {source}, {scratch}, 1)"]
+    compile_lines("Ascend950", lines, "INT32")
+    if overlap is None:
+        compile_lines("Ascend910B", lines, "INT32")
+        return
+    error = refusal("Ascend910B", lines, "INT32")
+    assert overlap in error.message and error.span is not None and error.span.begin_line == 7
+    assert error.hint == "give tmp a tile of its own"
+
+
+@pytest.mark.parametrize(
+    ("scratch", "message"),
+    [
+        ("pl.tile.create([17, 64], pl.INT8)", "A2/A3 requires UINT8 tmp scratch, got INT8"),
+        ("pl.tile.create([16, 64], pl.UINT8)", "'tmp' needs 17 physical rows, one more than the result, got 16"),
+        ("pl.load(c, [0, 0], [17, 64], valid_shape=[17, 4])", "'tmp' needs 8 valid columns"),
+        ("pl.load(c, [0, 0], [17, 64], valid_shape=[17, n])", "'tmp' needs 8 valid columns"),
+        ("pl.tile.create([17, 64], pl.UINT8)", None),
+    ],
+)
+def test_prelu_keeps_masks_in_its_scratch_on_one_target(scratch, message):
+    lines = [f"t = {scratch}", "b = pl.tile.prelu(a, pl.neg(a), t)"]
+    extra = "c: pl.Tensor[[17, 64], pl.UINT8], n: pl.Scalar[pl.INDEX], "
+    compile_lines("Ascend950", lines, extra=extra)
+    if message is None:
+        compile_lines("Ascend910B", lines, extra=extra)
+        return
+    assert message in refusal("Ascend910B", lines, extra=extra).message
+
+
+def test_prelu_reads_two_tiles_apart_on_one_target():
+    lines = ["t = pl.tile.create([17, 64], pl.UINT8)", "b = pl.tile.prelu(a, a, t)"]
+    compile_lines("Ascend950", lines)
+    assert "src overlaps slope in memory" in refusal("Ascend910B", lines).message
+
+
+@pytest.mark.parametrize(
+    ("index", "columns", "message"),
+    [("[16, 1]", 64, r"requires idx shape \[1, R\]"), ("[1, 16]", 20, "32-byte aligned"), ("[1, 16]", 64, None)],
+)
+def test_rows_are_gathered_by_a_row_of_indices_into_whole_blocks_on_one_target(index, columns, message):
+    text = f"""{HEAD}def rows(
+    table: pl.Tensor[[64, {columns}], pl.FP16],
+    at: pl.Tensor[{index}, pl.INT32],
+    out: pl.Out[pl.Tensor[[16, {columns}], pl.FP16]],
+):
+    places = pl.load(at, [0, 0], {index})
+    pl.store(pl.tile.mgather(table, places, coalesce="row"), [0, 0], out)
+"""
+    lowered = PassManager.get_strategy(OptimizationStrategy.Default).run_passes(ir.Program([pl.parse(text)], "rows"))
+    assert "pto.mgather" in PTOCodegen(ASCEND950).generate(lowered)
+    if message is None:
+        assert "pto.mgather" in PTOCodegen(ASCEND910B).generate(lowered)
+        return
+    with pytest.raises(ValueError, match=message):
+        PTOCodegen(ASCEND910B).generate(lowered)

@@ -102,7 +102,8 @@ def elementwise() -> list[Case]:
         Vector("tile.rem", "pl.tile.rem(a, b, tmp)", "mn mn", REM, setup=tmp).case(),
         Vector("tile.rems", "pl.tile.rems(a, {s}, tmp)", "mn", with_scalar(REM), setup=tmp, scalars=scalar_values
                ).case(),
-        Vector("tile.prelu", "pl.tile.prelu(a, b, tmp)", "mn mn", LEAKY, setup=tmp).case(),
+        Vector("tile.prelu", "pl.tile.prelu(a, b, tmp)", "mn mn", LEAKY,
+               setup="tmp = pl.create_tile([{R} + 1, {C}], dtype=pl.UINT8)").case(),
         Vector("tile.lrelu", "pl.tile.lrelu(a, {s})", "mn", with_scalar(LEAKY), scalars=[0.1, -2.0, 0.0],
                scalar_type=D.FP32).case(),
     ]  # fmt: skip

@@ -312,7 +312,7 @@ def test_system_operators():
     assert S.available_aiv_count().type is ScalarType(D.INT32)
     refused("requires core_type to be one of aiv_only", S.syncall, core_type="all")
     refused("mode soft needs gm_workspace", S.syncall, mode="soft")
-    refused("at least 16 INT32", S.syncall, tensor(8, dtype=D.INT32), mode="soft")
+    refused("at least 16 INT32", S.syncall, tensor(16, dtype=D.FP32), mode="soft")
     refused("non-negative INT32 range, got -1", S.syncall, tensor(16, dtype=D.INT32), -1, mode="soft")
     refused(r"event_id in \[0, 13\]", S.sync_wait, 14, pipe=0)
     sizes = {"dir_mask": 1, "slot_size": 512}

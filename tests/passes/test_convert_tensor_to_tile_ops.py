@@ -410,6 +410,14 @@ def test_a_view_of_a_computed_value() -> None:
     )
 
 
+def test_an_atomic_write_into_a_tile() -> None:
+    params = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 128], pl.FP32]]"
+    write = "t = pl.assemble(t, pl.add(x, x), [0, 64], atomic=pl.AtomicType.Add)"
+    made = "t = pl.create_tensor([16, 128], dtype=pl.FP32)"
+    message = refused(params, f"{made}\n{write}\nreturn pl.assemble(out, t, [0, 0])")
+    assert "global-memory destination only" in message and write in message
+
+
 def test_the_matrix_must_come_first_in_a_division() -> None:
     message = refused(
         "row: pl.Tensor[[32, 1], pl.FP32], x: pl.Tensor[[32, 64], pl.FP32]", "y = pl.div(row, x)\nreturn y"

@@ -32,7 +32,7 @@ def repack_hazard(call: Call, slice_of: Callable[[Var], Call | None]) -> str | N
     while step is not None:
         bound = rebind(step)
         if not all(isinstance(o, ConstInt) for o in bound.dims("offset")):
-            return "its offset is known at run time only, so its buffer starts where the source starts"
+            return "it is a dynamic-offset tile.slice, so its buffer starts where the source starts"
         source = bound["tile"]
         step = slice_of(source) if isinstance(source, Var) else None
     if shape is None or len(shape) != 2 or not isinstance(source.type, TileType):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...dtypes import DataType
 from ...errors import user_error
-from ...ir.enums import MemorySpace, PadValue, TensorLayout
+from ...ir.enums import AtomicType, MemorySpace, PadValue, TensorLayout
 from ...ir.expr import Call, Expr, Var, index_const
 from ...ir.naming import written_name
 from ...ir.types import TensorType
@@ -126,6 +126,13 @@ def _assemble(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     b = rebind(call)
     target, offset = b["target"], cv.rewrite(b["offset"])
     if cv.is_tile(target):
+        if b["atomic"] is not AtomicType.None_:
+            raise user_error(
+                ValueError,
+                "pl.assemble adds atomically to a global-memory destination only, and this one is a tile on chip",
+                call.span,
+                "leave out atomic=: nothing else writes the tile; or assemble into a tensor parameter",
+            )
         return build("tile.assemble", cv.tile(target), cv.tile(b["source"]), offset, span=call.span)
     kwargs = {k: v for k, v in call.kwargs.items() if k == "atomic"}
     source = cv.tile(b["source"], stored=True)

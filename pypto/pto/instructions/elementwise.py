@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import OnlyOn, dtypes, row_major, same_dtype, same_valid, scalar_of, vec
+from ..checks import Apart, ContractError, OnlyOn, dtypes, row_major, same_dtype, same_valid, scalar_of, vec
 from ..errors import PtoError
 from ..numerics import in_f32, is_floating
 from ..runtime import Array, elementwise, to_scalar, vector_cost
@@ -204,6 +204,24 @@ declare(
     doc="x where x > 0, else x * slope; the slope is f32 and is rounded to the tile's type.",
 )
 
+def _prelu_scratch(site: Site) -> None:
+    """The 910B keeps a mask in ``tmp``, one bit an element, and one row more than there are masks."""
+    if site.arch != "a2a3" or not site.has("tmp"):
+        return
+    tmp, dst = site.tile("tmp"), site.tile("dst")
+    rows = (dst.rows if dst.v_row is None else dst.v_row) + 1
+    columns = -(-(dst.cols if dst.v_col is None else dst.v_col) // 8)
+    if tmp.dtype != "ui8":
+        raise ContractError(f"'pto.tprelu': A2/A3 requires UINT8 tmp scratch, got {tmp.dtype}")
+    if tmp.rows < rows:
+        raise ContractError(f"'pto.tprelu': 'tmp' needs {rows} physical rows, one more than the result, got {tmp.rows}")
+    if tmp.v_col is None or tmp.v_col < columns:
+        found = "as many as the run tells" if tmp.v_col is None else tmp.v_col
+        raise ContractError(
+            f"'pto.tprelu': 'tmp' needs {columns} valid columns, a bit for each element of the result, got {found}"
+        )
+
+
 declare(
     "tprelu",
     "src0 src1 ~tmp? -> dst",
@@ -214,8 +232,11 @@ declare(
         dtypes("dst", _FLOATS),
         row_major("src0", "src1", "dst"),
         same_valid("dst", "src0", "src1"),
+        _prelu_scratch,
+        Apart("tmp/src0 tmp/src1 tmp/dst src0/src1 src0/dst src1/dst"),
     ),
     bind=elementwise(lambda x, slope: np.where(x > 0, x, x * slope)),
+    in_place=False,
     cost=vector_cost(3),
     doc="x where x > 0, else x * slope, with a slope for each element.",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import dtypes, no_box, vec
+from ..checks import ContractError, dtypes, no_box, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, WindowValue
 from ..shapes import Tile, View
@@ -64,7 +64,12 @@ def _check_gather(site: Site) -> None:
         if not isinstance(index, Tile):
             raise PtoError("'pto.mgather' into vec takes a tile of indices")
         if site.arch == "a2a3" and site.attrs["coalesce"] == "row" and index.rows != 1:
-            raise PtoError(f"'pto.mgather' requires idx shape [1, R] to gather rows, got [{index.rows}, {index.cols}]")
+            raise ContractError(
+                f"'pto.mgather' requires idx shape [1, R] to gather rows, got [{index.rows}, {index.cols}]"
+            )
+        if site.arch == "a2a3" and dst.cols * dst.item % 32:
+            found = f"{dst.cols} {dst.dtype}"
+            raise ContractError(f"'pto.mgather' requires rows of 'dst' to be 32-byte aligned, got {found}")
     elif dst.loc == "mat":
         if not isinstance(index, View):
             raise PtoError("'pto.mgather' into mat takes indices in global memory: the cube core does not see vec")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import dtypes, row_major, same_dtype, same_valid, scalar_of, vec
+from ..checks import Apart, dtypes, row_major, same_dtype, same_valid, scalar_of, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, elementwise, to_scalar, vector_cost
 from ..spec import Run, Site, declare
@@ -174,6 +174,7 @@ declare(
         row_major("src", "dst"),
         same_valid("dst", "src"),
         _mask_room("mask", "dst"),
+        Apart("tmp/mask tmp/src"),
     ),
     bind=_select_scalar,
     cost=vector_cost(),
