@@ -56,12 +56,10 @@ def share_bytes(left: Place, right: Place) -> bool:
         return False
     if left.start is None or right.start is None:
         return True
-    if left.start > right.start:
-        left, right = right, left
     apart = right.start - left.start
+    if apart < 0:
+        left, right, apart = right, left, -apart
     if left.pitch != right.pitch or left.lines == 1 or right.lines == 1:
         return apart < left.size
     line, beside = divmod(apart, left.pitch)
-    return (line < left.lines and beside < left.width) or (
-        line + 1 < left.lines and beside + right.width > left.pitch
-    )
+    return (line < left.lines and beside < left.width) or (line + 1 < left.lines and beside + right.width > left.pitch)
