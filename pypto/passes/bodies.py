@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..ir.expr import Expr, Var
+from ..ir.node import NodeList
 from ..ir.program import Function
-from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, seq
+from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ..ir.visitor import Rewriter, Visitor, splice
 
 
@@ -78,3 +79,17 @@ class FlowVisitor(Visitor):
         """Each value of a yield with each variable that receives it."""
         for group in self._targets[-1] if self._targets else ():
             yield from zip(op.values, group)
+
+
+def keep_yields(body: Stmt | None, kept: Iterable[int]) -> Stmt | None:
+    """``body`` with only these of the values it yields at its end; none of them, no yield."""
+    if body is None:
+        return None
+    stmts = flatten_to_stmts(body)
+    last = stmts.pop()
+    if isinstance(last, ScopeStmt):
+        stmts.append(last.replace(body=keep_yields(last.body, kept)))
+    elif isinstance(last, YieldStmt):
+        values = NodeList(last.values[i] for i in kept)
+        stmts += [last.replace(values=values)] if values else []
+    return seq(stmts, body.span)

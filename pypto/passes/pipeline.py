@@ -24,6 +24,7 @@ PIPELINE: tuple[str, ...] = (
     "simplify",
     "normalize_stmt_structure",
     "flatten_call_expr",
+    "outline_hierarchy_scopes",
     "outline_incore_scopes",
     "outline_cluster_scopes",
     "convert_tensor_to_tile_ops",
@@ -49,13 +50,17 @@ PIPELINE: tuple[str, ...] = (
     "materialize_semantic_aliases",
     "memory_reuse",
     "allocate_memory_addr",
+    "fold_no_op_reshape",
+    "fuse_create_assemble_to_slice",
     "derive_call_directions",
+    "expand_manual_phase_fence",
     "synthesize_allreduce_signals",
     "materialize_comm_domain_scopes",
     "lower_host_tensor_collectives",
     "materialize_runtime_scopes",
     "classify_iter_arg_carry",
     "insert_comm_fence",
+    "materialize_valid_shape_symbols",
 )
 """Factories of the default pipeline, in order. Each names the module and the function in it."""
 

@@ -26,7 +26,7 @@ class RegionOutliner(Hoister):
     """Outlines the regions of one function. A subclass names their ``kind`` and visits them with `outline`."""
 
     kind: ClassVar[type[ScopeStmt]]
-    suffix: ClassVar[str]
+    suffix: ClassVar[str] = ""
     """What the names of outlined functions end in, before a number."""
     func_type: ClassVar[FunctionType]
 
@@ -71,10 +71,14 @@ class RegionOutliner(Hoister):
         self.made[gvar] = self._region_function(gvar.name, op, captured, results, buffers, attrs, body or op.body)
         return [*shared.values(), *self._launch(op, gvar, captured, results, spec or {})]
 
+    def suffix_of(self, op: ScopeStmt) -> str:
+        """What the name of this region's function ends in."""
+        return self.suffix
+
     def _name(self, op: ScopeStmt) -> str:
         number = self._counter
         self._counter += 1
-        name = op.name_hint or f"{self._function.name}_{self.suffix}_{number}"
+        name = op.name_hint or f"{self._function.name}_{self.suffix_of(op)}_{number}"
         if name in self._names and name not in self._own_names:
             name = f"{self._function.name}_{name}"
         base, count = name, 0

@@ -47,7 +47,7 @@ from ..ir.types import ScalarType, TensorType, Type
 from ..ir.visitor import Rewriter, Visitor, canonical_type, splice
 from ..ops.registry import rebind
 from .base import Pass, function_pass
-from .bodies import BodyRewriter
+from .bodies import BodyRewriter, keep_yields
 from .hoisting import scope_fields
 
 
@@ -449,7 +449,7 @@ class _Strip(BodyRewriter):
         if dead:
             kept = [i for i in range(len(results)) if i not in dead]
             results = NodeList(results[i] for i in kept)
-            then_body, else_body = _keep_yields(then_body, kept), _keep_yields(else_body, kept)
+            then_body, else_body = keep_yields(then_body, kept), keep_yields(else_body, kept)
         if else_body is not None and dead and not results and not flatten_to_stmts(else_body):
             else_body = None
         return op.replace(then_body=then_body, else_body=else_body, return_vars=results)
@@ -458,13 +458,3 @@ class _Strip(BodyRewriter):
 def _tail(body: Stmt | None) -> YieldStmt | None:
     last = flatten_to_stmts(body)[-1:]
     return last[0] if last and isinstance(last[0], YieldStmt) else None
-
-
-def _keep_yields(body: Stmt | None, kept: list[int]) -> Stmt | None:
-    if body is None:
-        return None
-    stmts = flatten_to_stmts(body)
-    last = stmts.pop()
-    if isinstance(last, YieldStmt) and kept:
-        stmts.append(last.replace(values=NodeList(last.values[i] for i in kept)))
-    return seq(stmts, body.span)

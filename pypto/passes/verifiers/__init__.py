@@ -38,6 +38,7 @@ RULES: dict[IRProperty, tuple[str, str]] = {
             "ArrayNotEscaped",
             "ClusterOutlined",
             "DistTensorCtxMaterialized",
+            "HierarchyOutlined",
             "InOutUseValid",
             "IncoreTileOps",
             "ManualDepsOnSubmitOnly",

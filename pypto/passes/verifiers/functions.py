@@ -7,7 +7,16 @@ from ...ir.enums import FunctionType, Level, ParamDirection
 from ...ir.expr import Call, GlobalVar, Submit, Var
 from ...ir.node import IRNode
 from ...ir.program import Function, Program, is_incore_type
-from ...ir.stmt import AssignStmt, ClusterScopeStmt, ForStmt, IfStmt, InCoreScopeStmt, SpmdScopeStmt, WhileStmt
+from ...ir.stmt import (
+    AssignStmt,
+    ClusterScopeStmt,
+    ForStmt,
+    HierarchyScopeStmt,
+    IfStmt,
+    InCoreScopeStmt,
+    SpmdScopeStmt,
+    WhileStmt,
+)
 from ...ir.types import ArrayType, TupleType, Type
 from .driver import Rule
 
@@ -34,6 +43,19 @@ class ClusterOutlined(Rule):
         self.report(f"{op.scope_kind.name} ScopeStmt remains in function '{self._function}'", op.span)
 
     visit_spmd_scope_stmt = visit_cluster_scope_stmt
+
+
+class HierarchyOutlined(Rule):
+    """No region of a machine level is left in an Opaque function."""
+
+    name = "HierarchyOutlined"
+
+    def enter_function(self, function: Function) -> None:
+        self._function = function
+
+    def visit_hierarchy_scope_stmt(self, op: HierarchyScopeStmt) -> None:
+        if self._function.func_type is FunctionType.Opaque:
+            self.report(f"Hierarchy ScopeStmt remains in function '{self._function.name}'", op.span)
 
 
 class SplitIncoreOrch(Rule):
