@@ -53,6 +53,7 @@ PIPELINE: tuple[str, ...] = (
     "fold_no_op_reshape",
     "fuse_create_assemble_to_slice",
     "derive_call_directions",
+    "auto_derive_task_dependencies",
     "expand_manual_phase_fence",
     "synthesize_allreduce_signals",
     "materialize_comm_domain_scopes",
@@ -180,12 +181,13 @@ SKIPPED_BY_PLANNER: dict[MemoryPlanner, frozenset[str]] = {
 """Factories left out when another planner does their work."""
 
 
-def default_passes() -> list[Pass]:
+def default_passes(analyze_auto_scopes_for_deps: bool = False) -> list[Pass]:
     """Fresh passes of the default pipeline, in order."""
     from .. import passes
 
     skipped = SKIPPED_BY_PLANNER.get(current_or_default().memory_planner, frozenset())
-    return [getattr(passes, factory)() for factory in PIPELINE if factory not in skipped]
+    options = {"auto_derive_task_dependencies": {"analyze_auto_scopes": analyze_auto_scopes_for_deps}}
+    return [getattr(passes, factory)(**options.get(factory, {})) for factory in PIPELINE if factory not in skipped]
 
 
 def run_pipeline(program: Program, dump: Callable[[str, Program], None] | None = None) -> Program:
@@ -222,7 +224,7 @@ class PassManager:
         """The manager of ``strategy``. Raises ValueError for anything but an `OptimizationStrategy`."""
         if not isinstance(strategy, OptimizationStrategy):
             raise ValueError(f"Unsupported optimization strategy: {strategy!r}")
-        return cls(strategy, PassPipeline(default_passes()))
+        return cls(strategy, PassPipeline(default_passes(analyze_auto_scopes_for_deps)))
 
     @property
     def passes(self) -> list[Pass]:

@@ -38,9 +38,8 @@ ROW = "pl.create_tensor([1, 16], dtype=pl.FP32)"
 def program(body, params="out: pl.Out[pl.Tensor[[4, 16], pl.FP32]], n: pl.Scalar[pl.INDEX]"):
     lines = "\n".join("        " + line for line in body.strip("\n").splitlines())
     header = f"    def main(self, x: pl.Tensor[[4, 16], pl.FP32], {params}):"
-    return pl.parse_program(
-        f"@pl.program\nclass Prog:\n{KERNELS}\n    @pl.function(type=pl.FunctionType.Orchestration)\n{header}\n{lines}\n"
-    )
+    host = f"    @pl.function(type=pl.FunctionType.Orchestration)\n{header}\n{lines}\n"
+    return pl.parse_program(f"@pl.program\nclass Prog:\n{KERNELS}\n{host}")
 
 
 def fused(body, **options):
@@ -128,19 +127,41 @@ return out
     np.testing.assert_array_equal(out, np.where(np.arange(4)[:, None] < 2, 0, 2 * X))
 
 
+FILLED = f"t = {ROW}\nt = self.row(x, 1, t)\n"
 KEPT = {
-    "assembled twice": f"t = {ROW}\nt = self.row(x, 0, t)\nout = pl.assemble(out, t, [0, 0])\n"
-    "out = pl.assemble(out, t, [1, 0])\nreturn out",
-    "read afterwards": f"t = {ROW}\nt = self.row(x, 1, t)\nout = pl.assemble(out, t, [0, 0])\nu = self.total(out, {ROW})\n"
-    "v = pl.assemble(out, u, [2, 0])\nw = pl.assemble(v, t, [3, 0])\nreturn w",
-    "the target is read in between": f"t = {ROW}\nt = self.total(out, t)\nout = pl.assemble(out, t, [2, 0])\nreturn out",
-    "overlapping": f"t = {ROW}\nu = {ROW}\nt = self.row(x, 1, t)\nu = self.row(x, 2, u)\nout = pl.assemble(out, u, [n, 0])\n"
-    "out = pl.assemble(out, t, [1, 0])\nreturn out",
-    "created outside": f"t = {ROW}\nfor r in pl.range(4):\n    t = self.row(x, r, t)\n    out = pl.assemble(out, t, [r, 0])\n"
-    "return out",
-    "added": f"t = {ROW}\nt = self.row(x, 1, t)\nout = pl.assemble(out, t, [0, 0], atomic=pl.AtomicType.Add)\nreturn out",
+    "assembled twice": f"{FILLED}out = pl.assemble(out, t, [0, 0])\nout = pl.assemble(out, t, [1, 0])\nreturn out",
+    "read afterwards": f"""
+{FILLED}
+out = pl.assemble(out, t, [0, 0])
+u = self.total(out, {ROW})
+v = pl.assemble(out, u, [2, 0])
+w = pl.assemble(v, t, [3, 0])
+return w
+""",
+    "the target is read in between": f"""
+t = {ROW}
+t = self.total(out, t)
+out = pl.assemble(out, t, [2, 0])
+return out
+""",
+    "overlapping": f"""
+{FILLED}
+u = {ROW}
+u = self.row(x, 2, u)
+out = pl.assemble(out, u, [n, 0])
+out = pl.assemble(out, t, [1, 0])
+return out
+""",
+    "created outside": f"""
+t = {ROW}
+for r in pl.range(4):
+    t = self.row(x, r, t)
+    out = pl.assemble(out, t, [r, 0])
+return out
+""",
+    "added": f"{FILLED}out = pl.assemble(out, t, [0, 0], atomic=pl.AtomicType.Add)\nreturn out",
     "a slice": "t = pl.slice(x, [1, 16], [0, 0])\nout = pl.assemble(out, t, [0, 0])\nreturn out",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("why", sorted(KEPT))

@@ -16,7 +16,8 @@ VALID = pl.dynamic("VALID")
 @pl.program
 class Prog:
     @pl.function(type=pl.FunctionType.InCore)
-    def kernel(self, x: pl.Tensor[[16, 64], pl.FP32, pl.TensorView(valid_shape=[16, {slot}], layout=pl.TensorLayout.ND)],
+    def kernel(self,
+               x: pl.Tensor[[16, 64], pl.FP32, pl.TensorView(valid_shape=[16, {slot}], layout=pl.TensorLayout.ND)],
                {more}out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]) -> pl.Tensor[[16, 64], pl.FP32]:
         t = pl.load(x, [0, 0], [16, 64])
         return pl.store(t, [0, 0], out)
@@ -37,7 +38,8 @@ def program(slot="VALID", more="", arg=""):
 
 
 def test_the_symbol_is_the_first_parameter_and_argument():
-    made = run(program(more=SECOND, arg="part, "), passes.derive_call_directions, passes.materialize_valid_shape_symbols)
+    before = run(program(more=SECOND, arg="part, "), passes.derive_call_directions)
+    made = run(before, passes.materialize_valid_shape_symbols)
     kernel, main = made.get_function("kernel"), made.get_function("main")
     assert kernel.params[1].type.tensor_view.valid_shape[1] is kernel.params[0]
     (call,) = [n for n in ir.visitor.walk(main.body) if isinstance(n, ir.Call) and isinstance(n.op, ir.GlobalVar)]

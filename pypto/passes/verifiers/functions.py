@@ -194,6 +194,8 @@ class InOutUseValid(Rule):
         self._dead: dict[Var, str] = {}
         self._saved: list[dict[Var, str]] = []
         self._reads: list[dict[Var, Var]] = []
+        self._renewed: list[set[Var]] = []
+        """What the body of each loop around defines anew in every iteration."""
         self._exits: dict[IRNode, dict[Var, str]] = {}
         self._handed: set[int] = set()
 
@@ -232,11 +234,14 @@ class InOutUseValid(Rule):
 
     def define(self, var: Var) -> None:
         self._dead.pop(var, None)
+        if self._renewed:
+            self._renewed[-1].add(var)
 
     def enter_scope(self, owner: IRNode) -> None:
         self._saved.append(dict(self._dead))
         if isinstance(owner, (ForStmt, WhileStmt)):
             self._reads.append({})
+            self._renewed.append(set())
 
     def exit_scope(self, owner: IRNode) -> None:
         before = self._saved.pop()
@@ -249,9 +254,9 @@ class InOutUseValid(Rule):
             elif here is not None:
                 self._dead = {**here, **self._dead}
             return
-        reads = self._reads.pop()
+        reads, renewed = self._reads.pop(), self._renewed.pop()
         for var in reads:
-            if var in self._dead and var not in before:
+            if var in self._dead and var not in before and var not in renewed:
                 self._report(var, self._dead[var])
         if self._reads:
             self._reads[-1].update(reads)
