@@ -20,12 +20,12 @@ _DERIVED = {
     FunctionType.AIV: (Level.AIV, Role.SubWorker),
     FunctionType.Group: (Level.CORE_GROUP, Role.SubWorker),
 }
-_INCORE = frozenset({FunctionType.InCore, FunctionType.AIC, FunctionType.AIV})
+INCORE_TYPES = frozenset({FunctionType.InCore, FunctionType.AIC, FunctionType.AIV})
 
 
 def is_incore_type(func_type: FunctionType) -> bool:
     """Whether a function of this type runs on a core."""
-    return func_type in _INCORE
+    return func_type in INCORE_TYPES
 
 
 def is_orchestration_like(func_type: FunctionType) -> bool:
@@ -153,7 +153,7 @@ class Function(IRNode):
 
     @property
     def is_incore(self) -> bool:
-        return self.func_type in _INCORE
+        return self.func_type in INCORE_TYPES
 
 
 def _stored(attrs: Mapping[str, Any]) -> dict[str, Any]:

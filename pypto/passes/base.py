@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from ..ir.program import Function, Program, summarize
+from ..ir.enums import FunctionType
+from ..ir.program import INCORE_TYPES, Function, Program, summarize
 from .context import PassContext, current_or_default
 from .properties import IRProperty, IRPropertySet
 
@@ -21,15 +22,22 @@ Wanted: TypeAlias = type | str
 """A node or type class, an operator name, or, ending in a dot, an operator namespace (``"tensor."``)."""
 
 
+ON_HOST = frozenset(FunctionType) - INCORE_TYPES
+"""Function types whose functions may call others."""
+
+
 class Pass:
     """A named function from program to program.
 
     ``run(program, context)`` returns the program it was given when it changes nothing. ``requires``, ``produces``
     and ``invalidates`` are the properties it relies on, establishes and may break. With ``looks_for``, a program
-    that contains none of these classes and operators is returned as it is, without calling ``run``.
+    that contains none of these classes and operators is returned as it is, without calling ``run``; with ``only``,
+    functions of other types count as if they contained nothing.
     """
 
-    __slots__ = ("name", "run", "requires", "produces", "invalidates", "_kinds", "_ops", "_namespaces", "_always")
+    __slots__ = (
+        "name", "run", "requires", "produces", "invalidates", "_kinds", "_ops", "_namespaces", "_always", "_only",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -39,6 +47,7 @@ class Pass:
         produces: Iterable[IRProperty] = (),
         invalidates: Iterable[IRProperty] = (),
         looks_for: Iterable[Wanted] | None = None,
+        only: Iterable[FunctionType] | None = None,
     ) -> None:
         self.name = name
         self.run = run
@@ -47,6 +56,7 @@ class Pass:
         self.invalidates = frozenset(invalidates)
         wanted = list(looks_for or ())
         self._always = looks_for is None
+        self._only = None if only is None else frozenset(only)
         self._kinds = tuple(w for w in wanted if isinstance(w, type))
         names = [w for w in wanted if isinstance(w, str)]
         self._ops = frozenset(n for n in names if not n.endswith("."))
@@ -71,10 +81,12 @@ class Pass:
 
     def applies_to(self, program: Program) -> bool:
         """Whether ``program`` contains anything the pass looks for."""
-        return self._always or any(self.concerns(f) for f in program.functions.values())
+        return any(self.concerns(f) for f in program.functions.values())
 
     def concerns(self, function: Function) -> bool:
         """Whether ``function`` contains anything the pass looks for."""
+        if self._only is not None and function.func_type not in self._only:
+            return False
         if self._always:
             return True
         found = summarize(function)
@@ -105,13 +117,14 @@ def function_pass(
     produces: Iterable[IRProperty] = (),
     invalidates: Iterable[IRProperty] = (),
     looks_for: Iterable[Wanted] | None = None,
+    only: Iterable[FunctionType] | None = None,
 ) -> Pass:
     """A pass that changes functions one by one; functions without anything it looks for are kept."""
 
     def run(program: Program, _context: PassContext) -> Program:
         return program.map_functions(lambda f: change(f) if made.concerns(f) else f)
 
-    made = Pass(name, run, requires, produces, invalidates, looks_for)
+    made = Pass(name, run, requires, produces, invalidates, looks_for, only)
     return made
 
 
@@ -122,9 +135,10 @@ def program_pass(
     produces: Iterable[IRProperty] = (),
     invalidates: Iterable[IRProperty] = (),
     looks_for: Iterable[Wanted] | None = None,
+    only: Iterable[FunctionType] | None = None,
 ) -> Pass:
     """A pass that changes the program as a whole."""
-    return Pass(name, lambda program, _context: change(program), requires, produces, invalidates, looks_for)
+    return Pass(name, lambda program, _context: change(program), requires, produces, invalidates, looks_for, only)
 
 
 def create_function_pass(

@@ -44,6 +44,7 @@ def classify_iter_arg_carry() -> Pass:
         requires={P.CallDirectionsResolved, P.RuntimeScopesMaterialized},
         produces={P.IterArgCarryClassified, P.RuntimeScopesMaterialized},
         looks_for=(IterArg,),
+        only=(FunctionType.Orchestration,),
     )
 
 

@@ -17,7 +17,7 @@ from ..ir.program import Function, Program, summarize
 from ..ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt
 from ..ir.types import TensorType
 from ..ir.visitor import Rewriter
-from .base import P, Pass, program_pass
+from .base import ON_HOST, P, Pass, program_pass
 from .buffer_roots import BufferRoots
 from .return_lineage import ReturnLineage
 from .wrapper_directions import with_wrapper_directions
@@ -31,6 +31,7 @@ def derive_call_directions() -> Pass:
         requires={P.SplitIncoreOrch},
         produces={P.CallDirectionsResolved},
         looks_for=(GlobalVar,),
+        only=ON_HOST,
     )
 
 
@@ -40,7 +41,7 @@ def _derive(program: Program) -> Program:
     callees = {f.name: f for f in program.functions.values()}
 
     def change(function: Function) -> Function:
-        if summarize(function).callees.isdisjoint(callees):
+        if function.is_incore or summarize(function).callees.isdisjoint(callees):
             return function
         return _Deriver(function, callees, lineage).rewrite(function)
 

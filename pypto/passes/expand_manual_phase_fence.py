@@ -30,12 +30,11 @@ def expand_manual_phase_fence() -> Pass:
         requires={P.CallDirectionsResolved},
         produces={P.CallDirectionsResolved},
         looks_for=(Submit,),
+        only=(FunctionType.Orchestration,),
     )
 
 
 def _expand(function: Function) -> Function:
-    if function.func_type is not FunctionType.Orchestration:
-        return function
     found = _Consumers(function)
     return _Expander(found).rewrite(function) if found.waited_for else function
 

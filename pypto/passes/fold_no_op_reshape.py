@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ir.expr import Call, MemRef, Var
+from ..ir.program import INCORE_TYPES
 from ..ir.stmt import AssignStmt, Stmt
 from ..ir.types import TileType, Type
 from .base import P, Pass, function_pass
@@ -13,9 +14,9 @@ def fold_no_op_reshape() -> Pass:
     """The pass; see the module."""
     return function_pass(
         "FoldNoOpReshape",
-        lambda function: _Folder().rewrite(function) if function.is_incore else function,
+        lambda function: _Folder().rewrite(function),
         requires={P.SplitIncoreOrch, P.IncoreTileOps, P.HasMemRefs, P.TileOps2D},
-        looks_for=("tile.reshape",),
+        only=INCORE_TYPES,
     )
 
 

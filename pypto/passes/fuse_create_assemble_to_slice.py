@@ -31,7 +31,11 @@ from .return_lineage import ReturnLineage
 def fuse_create_assemble_to_slice() -> Pass:
     """The pass; see the module."""
     return program_pass(
-        "FuseCreateAssembleToSlice", _fuse, requires={P.SplitIncoreOrch}, looks_for=("tensor.assemble",)
+        "FuseCreateAssembleToSlice",
+        _fuse,
+        requires={P.SplitIncoreOrch},
+        looks_for=("tensor.assemble",),
+        only=(FunctionType.Orchestration,),
     )
 
 
@@ -39,8 +43,9 @@ def _fuse(program: Program) -> Program:
     lineage = ReturnLineage(program)
 
     def change(function: Function) -> Function:
-        ops = summarize(function).ops
-        if function.func_type is not FunctionType.Orchestration or not {"tensor.create", "tensor.assemble"} <= ops:
+        if function.func_type is not FunctionType.Orchestration:
+            return function
+        if not {"tensor.create", "tensor.assemble"} <= summarize(function).ops:
             return function
         plan = _Planner(function, lineage)
         return _Fuser(plan).rewrite(function) if plan.removed else function

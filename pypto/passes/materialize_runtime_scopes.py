@@ -21,11 +21,12 @@ def materialize_runtime_scopes() -> Pass:
         _materialize,
         requires={P.SplitIncoreOrch, P.CallDirectionsResolved},
         produces={P.RuntimeScopesMaterialized},
+        only=(FunctionType.Orchestration,),
     )
 
 
 def _materialize(function: Function) -> Function:
-    if function.func_type is not FunctionType.Orchestration or not function.attrs.get("auto_scope", True):
+    if not function.attrs.get("auto_scope", True):
         return function
     body = _scoped(_Placer().body(function.body))
     return function.replace(body=body, attrs={**function.attrs, "auto_scope": False})

@@ -14,9 +14,9 @@ from ..ir.enums import ArgDirection, ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, Var
 from ..ir.naming import written_name
 from ..ir.node import NodeList
-from ..ir.program import Function, Program
+from ..ir.program import INCORE_TYPES, Function, Program
 from ..ir.structural import structural_equal
-from ..ir.types import TensorType, TensorView, Type
+from ..ir.types import TensorType, Type
 from ..ir.visitor import Rewriter, walk
 from .base import Pass, program_pass
 from .wrapper_directions import WRAPPERS
@@ -24,7 +24,7 @@ from .wrapper_directions import WRAPPERS
 
 def materialize_valid_shape_symbols() -> Pass:
     """The pass; see the module. Raises KernelValueError when a call does not say what a symbol is."""
-    return program_pass("MaterializeValidShapeSymbols", _materialize, looks_for=(TensorView,))
+    return program_pass("MaterializeValidShapeSymbols", _materialize, only=INCORE_TYPES | WRAPPERS)
 
 
 def _materialize(program: Program) -> Program:

@@ -14,7 +14,7 @@ from typing import Any
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ..ir.node import NodeList
-from ..ir.program import Function, Program
+from ..ir.program import INCORE_TYPES, Function, Program
 from ..ir.stmt import AssignStmt, ReturnStmt, Stmt
 from ..ir.types import TensorType, TupleType, Type
 from ..ir.visitor import Rewriter, Visitor
@@ -34,7 +34,7 @@ def normalize_return_order() -> Pass:
         _normalize,
         requires={P.SplitIncoreOrch, P.IncoreTileOps},
         produces={P.ReturnParamsExplicit},
-        looks_for=(ReturnStmt,),
+        only=INCORE_TYPES | WRAPPERS,
     )
 
 

@@ -58,6 +58,10 @@ def test_a_pass_without_work_is_not_run():
         ran.clear()
         assert function_pass("Look", change, looks_for=wanted)(Prog) is Prog
         assert ran == expected, wanted
+    for only, expected in (([Prog.get_function("main").func_type], ["main"]), ([ir.FunctionType.AIV], []), ([], [])):
+        ran.clear()
+        assert function_pass("Look", change, only=only)(Prog) is Prog
+        assert ran == expected, only
 
 
 def test_a_pass_wants_a_program():

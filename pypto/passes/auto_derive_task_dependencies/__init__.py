@@ -32,7 +32,8 @@ def auto_derive_task_dependencies(analyze_auto_scopes: bool = False) -> Pass:
         _derive,
         requires={P.SplitIncoreOrch, P.CallDirectionsResolved},
         produces={P.CallDirectionsResolved},
-        looks_for=(GlobalVar,) if analyze_auto_scopes else (),
+        looks_for=(GlobalVar,),
+        only=(FunctionType.Orchestration,) if analyze_auto_scopes else (),
     )
 
 
