@@ -7,6 +7,7 @@ the pointer the kernel was given and the two starts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dtypes import DataType
@@ -15,7 +16,7 @@ from ..ir.comm_layout import RANK_ID_OFFSET, RANK_NUM_OFFSET, WINDOW_SLOT_STRIDE
 from ..ir.enums import AtomicType, NotifyOp
 from ..ir.expr import Call, Expr, Var, index_const
 from ..ir.naming import written_name
-from ..ops.dist_remote import remote_region
+from ..ops.dist_remote import readable_shape, remote_region
 from ..ops.registry import Bound, Pto
 from ..ops.rules import product
 from .context import Op, Value
@@ -57,8 +58,10 @@ def _window_start(kernel: KernelBuilder, context: Value, rank: Value, name: str)
     return _slot(kernel, context, slot, name)
 
 
-def _peer_view(kernel: KernelBuilder, tensor: Var, peer: Expr, call: Call) -> Value:
-    """The view of a tensor's slice on rank ``peer``."""
+def _peer_view(
+    kernel: KernelBuilder, tensor: Var, peer: Expr, call: Call, extents: Sequence[Expr] | None = None
+) -> Value:
+    """The view of a tensor's slice on rank ``peer``, or of ``extents`` from the slice's start."""
     pointer, type = kernel.pointers[tensor]
     size, odd = divmod(type.dtype.bits, 8)
     if odd:
@@ -78,13 +81,16 @@ def _peer_view(kernel: KernelBuilder, tensor: Var, peer: Expr, call: Call) -> Va
     offset = scalars.convert(elements, DataType.INT64, DataType.INDEX)
     moved = Value(kernel.names.number(), pointer.type)
     kernel.add(Op("addptr", result=moved, source=pointer, offset=offset))
-    view = tensor_view_op(kernel, f"{written_name(tensor.name_hint)}_peer", moved, type)
+    view = tensor_view_op(kernel, f"{written_name(tensor.name_hint)}_peer", moved, type, extents)
     kernel.add(view)
     return view.result
 
 
-def _peer_window(kernel: KernelBuilder, tensor: Var, bound: Bound, call: Call, at: str, sizes: list[Expr]) -> Value:
-    view = _peer_view(kernel, tensor, bound["peer"], call)
+def _peer_window(
+    kernel: KernelBuilder, tensor: Var, bound: Bound, call: Call, at: str, sizes: list[Expr],
+    extents: Sequence[Expr] | None = None,
+) -> Value:  # fmt: skip
+    view = _peer_view(kernel, tensor, bound["peer"], call, extents)
     name = f"{written_name(tensor.name_hint)}_peer"
     return window(kernel, tensor, bound.dims(at) or _zeros(sizes), sizes, name, view)
 
@@ -148,7 +154,8 @@ def remote_load(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, resul
     """A window of a peer's slice into a tile."""
     if result is None:
         return None
-    source = _peer_window(kernel, bound["target"], bound, call, "offsets", list(remote_region(bound)))
+    region, extents = list(remote_region(bound)), readable_shape(bound)
+    source = _peer_window(kernel, bound["target"], bound, call, "offsets", region, extents)
     out = kernel.handle(result)
     instruction(kernel, pto.mnemonic, [source], out)
     return out

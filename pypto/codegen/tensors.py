@@ -47,10 +47,12 @@ def strides_of(type: TensorType) -> tuple[Sequence[Expr], TensorLayout]:
     return build_logical_strides_from_layout(shape, layout), layout
 
 
-def tensor_view_op(kernel: KernelBuilder, name: str, pointer: Value, type: TensorType) -> Op:
-    """The view of a whole tensor."""
+def tensor_view_op(
+    kernel: KernelBuilder, name: str, pointer: Value, type: TensorType, extents: Sequence[Expr] | None = None
+) -> Op:
+    """The view of a whole tensor, or of ``extents`` from its start."""
     strides, layout = strides_of(type)
-    shape = [kernel.scalars.index(d) for d in type.shape]
+    shape = [kernel.scalars.index(d) for d in extents or type.shape]
     stride_values = [kernel.scalars.index(s) for s in strides]
     result = kernel.fresh(f"{written_name(name)}_view", tensor_view_text(len(shape), type.dtype))
     return Op(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..ir import expr as E
 from ..ir.enums import MemorySpace, TensorLayout, TileLayout
 from ..ir.expr import Expr, index_const
+from ..ir.scalar import binary
 from ..ir.tensor_view_semantics import MX_LAYOUTS
 from ..ir.types import DistributedTensorType, TensorType, TileType, Type, implicit_layout
 from .dist_rules import ATOMIC_DTYPES, check_coordinates, check_peer, check_same_elements, is_integer
 from .regions import check_offsets, read_region
 from .registry import Bound, Core, Pto, WriteChannel, declare, no_result
-from .rules import dim_text, exceeds, plus, shaped, static_shape, tile_type, valid_of, value
+from .rules import dim_text, exceeds, index, plus, shaped, static_shape, tile_type, times, valid_of, value
 from .tile_memory import atomic_effect
 
 _VEC = MemorySpace.Vec
@@ -40,9 +42,9 @@ def _remote_load(b: Bound) -> Type:
 def remote_region(b: Bound) -> Sequence[Expr]:
     """The extents a remote load reads: what is asked for and the peer's slice has."""
     target: TensorType = b.type("target")
-    held, source = valid_of(b, "target"), target.shape
+    held, source = valid_of(b, "target"), readable_shape(b)
     if b["allow_physical_tail_padding"]:
-        source, held = _padded(source, target.dtype.bits), _padded(held, target.dtype.bits)
+        held = _padded(held, target.dtype.bits)
     window = b.dims("shape")
     requested = b.dims("valid_shape") or window
     return read_region(b, source, held, b.dims("offsets"), window, requested, no_clamp="a remote load does not clamp")
@@ -61,13 +63,20 @@ def _check_valid_shape(b: Bound) -> None:
             raise b.fail(f"valid_shape {i} is provably negative: {known}")
 
 
+def readable_shape(b: Bound) -> Sequence[Expr]:
+    """The extents of the peer's memory that a remote load may touch."""
+    target: TensorType = b.type("target")
+    return _padded(target.shape, target.dtype.bits) if b["allow_physical_tail_padding"] else target.shape
+
+
 def _padded(dims: Sequence[Expr], bits: int) -> list[Expr]:
-    """``dims`` with a constant innermost extent rounded up to whole transfer blocks."""
-    last = value(dims[-1])
-    if last is None:
-        return list(dims)
+    """``dims`` with the innermost extent rounded up to whole transfer blocks."""
     block = _BLOCK_BITS // bits
-    return [*dims[:-1], index_const(-(-last // block) * block)]
+    last = value(dims[-1])
+    if last is not None:
+        return [*dims[:-1], index_const(-(-last // block) * block)]
+    blocks = binary(E.FloorDiv, index(plus(dims[-1], index_const(block - 1))), index_const(block))
+    return [*dims[:-1], times(blocks, index_const(block))]
 
 
 declare(

@@ -121,8 +121,8 @@ class _Use(Visitor):
         device = op.attrs.get("device")
         if device is None:
             return
-        found = map(self._windows.buffer_of, op.args)
-        used = {pointer for pointer in found if pointer is not None}
+        found = map(self._windows.window_of, op.args)
+        used = {pointer for pointer in found if pointer is not None and pointer in self._windows.allocations}
         devices = self._resolve(device, op) if used else None
         for pointer in used:
             before: Devices = self._devices.get(pointer, frozenset())
@@ -137,9 +137,9 @@ class _Use(Visitor):
                 "call it from a kernel, where its signal can be used again",
             )
         bound = rebind(op)
-        data = self._windows.buffer_of(bound[DATA_OF[op.op.name]])
+        data = self._windows.window_of(bound[DATA_OF[op.op.name]])
         for name in _SHARED_WITH_DATA:
-            pointer = self._windows.buffer_of(bound.values.get(name))
+            pointer = self._windows.window_of(bound.values.get(name))
             if data is not None and pointer is not None:
                 self._data.setdefault(pointer, []).append(data)
 
@@ -184,9 +184,10 @@ class _Bound(Rewriter):
     def rebuild_var(self, var: Var) -> Var:
         made = super().rebuild_var(var)
         pointer = self._windows.of.get(var)
-        if pointer is None or not isinstance(made.type, DistributedTensorType):
+        buffer = self._buffers.get(pointer) if pointer is not None else None
+        if buffer is None or not isinstance(made.type, DistributedTensorType):
             return made
-        return made.replace(type=_in_window(made.type, self._buffers[pointer]))
+        return made.replace(type=_in_window(made.type, buffer))
 
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         value, var = self.rewrite(op.value), self.define(op.var)

@@ -16,11 +16,10 @@ from ..ir.expr import Call, Expr, Var, index_const
 from ..ir.program import Program
 from ..ir.scalar import binary
 from ..ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, Stmt, WhileStmt
-from ..ir.visitor import walk
 from ..ops.registry import rebind
 from .base import Pass, program_pass
 from .emitting import EmittingRewriter, build, reinfer
-from .host_windows import ALLOC, ALLREDUCE
+from .host_windows import ALLOC, ALLREDUCE, names_in
 
 _NAMES = ("__allreduce_signal_world_size_", "__allreduce_signal_buf_", "__allreduce_signal_")
 _RESULT = "__allreduce_result_"
@@ -32,20 +31,8 @@ def synthesize_allreduce_signals() -> Pass:
 
 
 def _synthesize(program: Program) -> Program:
-    taken = _names(program)
+    taken = names_in(program)
     return program.map_functions(lambda f: _Signals(taken).rewrite(f) if f.is_host_orchestrator else f)
-
-
-def _names(program: Program) -> set[str]:
-    """Names of variables and window buffers."""
-    found: set[str] = set()
-    for function in program.functions.values():
-        for node in walk(function):
-            if isinstance(node, Var):
-                found.add(node.name_hint)
-            elif isinstance(node, Call) and node.op.name == ALLOC:
-                found.add(node.kwargs["name"])
-    return found
 
 
 class _Signals(EmittingRewriter):

@@ -17,6 +17,7 @@ from ..ir.program import Function, Program, is_incore_type, is_orchestration_lik
 from ..ir.stmt import InCoreScopeStmt, ScopeStmt
 from ..ir.visitor import Visitor
 from ..ops.registry import Core
+from ..passes.host_windows import DATA_OF
 from ..passes.pipeline import PassDumpLevel
 from .compiled_program import Artifacts, CompiledProgram
 from .host import HOST_OPS
@@ -160,12 +161,14 @@ class _Misplaced(Visitor):
     def visit_call(self, op: Call) -> None:
         self.generic(op)
         name = op.op.name
-        if op.op.decl is not None and name.startswith(("tile.", "tensor.")) and name not in HOST_OPS:
+        computes = op.op.decl is not None and name.startswith(("tile.", "tensor.")) and name not in HOST_OPS
+        if computes or (name in DATA_OF and not self.function.is_host_orchestrator):
+            written = name if name.startswith("pld.") else f"pl.{name}"
             raise user_error(
                 ValueError,
                 f"{name} needs a core, but is outside any InCore scope of {self.function.name!r}",
                 op.span,
-                hint=f"put pl.{name}(...) inside `with pl.at(level=pl.Level.CORE_GROUP):`",
+                hint=f"put {written}(...) inside `with pl.at(level=pl.Level.CORE_GROUP):`",
             )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import pypto.language as pl
 import pypto.language.distributed as pld
-from pypto import ir, passes
+from pypto import backend, codegen, ir, passes
 from pypto.ir.visitor import walk
 
 from .checking import check, run, unchanged
@@ -181,6 +181,34 @@ def test_a_tail_of_a_partially_valid_row_is_stored_inside_it():
     valid = "pl.TensorView(valid_shape=[1, 40], stride=[], layout=pl.TensorLayout.ND)"
     after = run(reduce(f"[1, 64], pl.FP32, {valid}", "[2, 2]", RING), LOWER)
     assert all(c.type.valid_shape == [1, 40] for c in calls(after, "tile.store"))
+
+
+@pytest.mark.parametrize("shape", ["[1, 1]", "[50, 1]"])
+def test_a_row_is_a_row_however_the_window_is_shaped(shape):
+    after = run(reduce(f"{shape}, pl.FP32", "[2, 1]", ALL), LOWER)
+    (load,) = calls(after, "tile.load")
+    assert load.args[0].type.shape[0] == 1 and load.args[0].type.tensor_view.stride
+
+
+def test_the_peer_is_viewed_to_the_end_of_its_last_block():
+    with passes.PassContext(target=backend.ASCEND910B):
+        lowered = passes.run_pipeline(reduce("[1, 50], pl.FP16", "[2, 1]", ALL))
+    text = codegen.generate_pto(lowered, backend.ASCEND910B)["reduce"]
+    (peer,) = (line for line in text.split("\n") if "%data_peer_view = pto.make_tensor_view" in line)
+    assert "shape = [%c1_index, %c64_index]" in peer and "strides = [%c50_index, %c1_index]" in peer
+
+
+def test_a_collective_outside_a_core_is_refused_when_compiled():
+    with pytest.raises(ValueError, match="pld.tensor.barrier needs a core") as error:
+
+        @pl.program
+        class Tasks:
+            @pl.function(type=pl.FunctionType.Orchestration)
+            def main(self, signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]]):
+                pld.tensor.barrier(signal)
+
+        pl.compile(Tasks, skip_ptoas=True)
+    assert "put pld.tensor.barrier(...) inside `with pl.at" in str(error.value)
 
 
 STRIDED = "[2, 4, 8], pl.FP32, pl.TensorView(stride=[64, 8, 1], layout=pl.TensorLayout.ND)"

@@ -163,7 +163,8 @@ def rectangle(parts: Parts, target: Expr) -> tuple[Expr, list[Expr]]:
 
 
 def _viewed(parts: Parts, target: Expr, shape: list[Expr], valid: list[Expr]) -> Expr:
-    if all_same(shape, kind_of(target).shape):
+    # One element is a column, too, and would be loaded as one: a view of it says that it is a row.
+    if all_same(shape, kind_of(target).shape) and value(shape[1]) != 1:
         return target
     return parts.apply("flat", "tensor.view", target, shape, valid if not all_same(shape, valid) else None)
 
