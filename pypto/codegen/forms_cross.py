@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dtypes import DataType
-from ..errors import InternalError
-from ..ir.enums import FunctionType
-from ..ir.expr import Call, Var, index_const
+from ..errors import InternalError, user_error
+from ..ir.enums import FunctionType, MemorySpace
+from ..ir.expr import Call, ConstInt, Expr, Var, index_const
 from ..ir.types import TileType
 from ..ops.registry import Bound, Pto
 from ..ops.rules import same
@@ -15,7 +16,7 @@ from ..passes.pipe_workspace import buffer_of, offset_of
 from .context import Op, Value
 from .forms_gather import Form, whole
 from .instructions import operand
-from .types import tile_text
+from .types import scalar_text, tile_text
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
@@ -79,25 +80,77 @@ def _ring(kernel: KernelBuilder, pointer: Value, offset: int) -> Value:
 
 
 def tpush(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
-    """A tile to the other core."""
+    """A tile to the other core; a box that is not valid to its edges crosses whole where the other side reads it so."""
     attrs = [*_pipe_id(call, bound), ("split", bound["split"])]
-    tile = kernel.value(bound["tile"])
-    kernel.add(Op("apply", result=None, mnemonic=pto.mnemonic, operands=[tile], attrs=attrs))
+    type = bound.type("tile")
+    region = _pushed_region(kernel, bound, type)
+    if region is None or not isinstance(bound["tile"], Var):
+        kernel.add(Op("apply", result=None, mnemonic=pto.mnemonic, operands=[kernel.value(bound["tile"])], attrs=attrs))
+        return
+    tile = kernel.buffers.open(bound["tile"])
+    for extents, pushes in ((region, True), (type.valid_shape, False)):
+        kernel.add(Op("set_validshape", source=tile, extents=[kernel.scalars.index(d) for d in extents]))
+        if pushes:
+            kernel.add(Op("apply", result=None, mnemonic=pto.mnemonic, operands=[tile], attrs=attrs))
+
+
+def _is_partial(type: TileType) -> bool:
+    return not all(same(v, d) for v, d in zip(type.valid_shape, type.shape))
+
+
+def _is_static(type: TileType) -> bool:
+    return all(isinstance(d, ConstInt) for d in type.valid_shape)
+
+
+def _pushed_region(kernel: KernelBuilder, bound: Bound, type: TileType) -> Sequence[Expr] | None:
+    """The region a push moves when it is not the valid one: rows of a slot are as long as the other side reads them.
+
+    A share of a split tile is its whole box, and so is a product of known extents. Lanes that hand over one tile
+    together have whole rows; a lane without rows hands over none.
+    """
+    if not _is_partial(type):
+        return None
+    if bound["split"] or (type.memory_space is MemorySpace.Acc and _is_static(type)):
+        return type.shape
+    rows, cols = type.valid_shape
+    together = type.memory_space is MemorySpace.Vec and kernel.function.attrs.get("dual_aiv_dispatch")
+    if not together or (isinstance(rows, ConstInt) and rows.value == 0) or same(cols, type.shape[1]):
+        return None
+    return [rows, type.shape[1]]
 
 
 def tpop(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    """A tile from the other core, in the slot it came in. Extents below its shape are operands."""
+    """A tile from the other core, in the slot it came in. Extents below its shape are operands.
+
+    A product of known extents comes as its whole box, and is then seen as what is valid.
+    """
     if result is None:
         return None
     assert isinstance(result.type, TileType)
     type = result.type
-    partial = not all(same(v, d) for v, d in zip(type.valid_shape, type.shape))
-    extents: list[Value] = [kernel.scalars.index(d) for d in type.valid_shape] if partial else []
+    partial = _is_partial(type)
+    for d in type.valid_shape:
+        if d.dtype.is_float() or d.dtype is DataType.BOOL:
+            kind = scalar_text(d.dtype)
+            message = f"tpop valid_shape operand must be integer or index type, got {kind}"
+            raise user_error(ValueError, message, call.span, "give the extents as pl.INDEX")
+    whole = partial and _comes_whole(type)
+    extents = [kernel.scalars.index(d) for d in (type.shape if whole else type.valid_shape)] if partial else []
     made = kernel.fresh(result.name_hint, tile_text(type, kernel.target, open_valid=partial))
     attrs = [*_pipe_id(call, bound), ("split", bound["split"])]
     kernel.add(Op("tpop", result=made, mnemonic=pto.mnemonic, extents=extents, attrs=attrs))
     kernel.splits[result] = bound["split"]
-    return made
+    if not whole:
+        return made
+    seen = kernel.fresh(result.name_hint, tile_text(type, kernel.target))
+    kernel.add(Op("treshape", result=seen, source=made))
+    return seen
+
+
+def _comes_whole(type: TileType) -> bool:
+    """Whether a popped tile is a box valid to known extents, and not empty: those are what a view can state."""
+    known = [d.value for d in type.valid_shape if isinstance(d, ConstInt)]
+    return type.memory_space is MemorySpace.Vec and len(known) == len(type.valid_shape) and 0 not in known
 
 
 def tfree(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:

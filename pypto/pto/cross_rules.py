@@ -80,10 +80,10 @@ def check_pipes(function: FuncOp, target: Target) -> None:
 
 def _rules(found: Crossings) -> list[tuple[Callable[..., None], Sequence[Operation]]]:
     return [
-        (_check_setup, found.setups),
-        (_check_transfer, found.transfers),
         (_check_reserve, found.reserved),
         (_check_import, found.imported),
+        (_check_setup, found.setups),
+        (_check_transfer, found.transfers),
     ]
 
 

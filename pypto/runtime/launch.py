@@ -13,6 +13,7 @@ from ..ir.enums import FunctionType
 from ..ir.expr import Var
 from ..ir.program import Function, is_incore_type, summarize
 from ..ir.types import ScalarType, TensorType
+from ..passes.pipe_workspace import buffer_of, ring_offsets
 from ..passes.return_lineage import returned_params
 from ..passes.vector_lanes import vector_lanes
 from .arrays import ArrayArg, bind_array
@@ -116,7 +117,8 @@ class Launcher:
         lane: int,
     ) -> Steps:
         """One kernel on one core."""
-        tensors = [a for p, a in zip(function.params, arrays) if isinstance(p.type, TensorType)]
+        tensors = [group.workspace(ring_offsets(function)[1]) if p is buffer_of(function) else a
+                   for p, a in zip(function.params, arrays) if isinstance(p.type, TensorType)]  # fmt: skip
         scalars = [a for p, a in zip(function.params, arrays) if isinstance(p.type, ScalarType)]
         known = {
             "tile.get_block_idx": group.index,

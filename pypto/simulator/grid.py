@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import numpy as np
+
 from pypto.backend.target import Target
 from pypto.errors import Location
 from pypto.pto.cross_rules import C2V
@@ -46,11 +48,12 @@ class Meeting:
 class Group:
     """One block of a launch. It does not hold its cores, so that their memories go as soon as they have ended."""
 
-    __slots__ = ("grid", "index", "rings")
+    __slots__ = ("grid", "index", "rings", "_workspace")
 
     def __init__(self, grid: Grid, index: int) -> None:
         self.grid, self.index = grid, index
         self.rings: dict[tuple[int, str], Ring] = {}
+        self._workspace: np.ndarray | None = None
 
     def core(self, kind: str, lane: int = 0) -> Core:
         """The cube core, or a vector lane, with nothing in its memories."""
@@ -65,6 +68,12 @@ class Group:
             kind=kind,
             group=self,
         )
+
+    def workspace(self, size: int) -> np.ndarray:
+        """The bytes in global memory that the pipes of the group go through, as f32; the same ones each time."""
+        if self._workspace is None:
+            self._workspace = np.zeros(-(-size // 4), np.float32)
+        return self._workspace
 
     def ring(self, number: int, direction: str, end: End) -> Ring:
         """One direction of a pipe, made when its first end is set up. Raises PtoError when the ends disagree."""

@@ -39,15 +39,17 @@ class Place(NamedTuple):
 class Entry:
     """One slot while it is in use: a matrix made of what the producers pushed.
 
-    ``pitch`` is its row length; ``covered`` says which elements were pushed. ``taken`` are the rows and columns, by
-    lane, of what was popped.
+    ``pitch`` is its row length; ``covered`` says which elements were pushed, ``unwritten`` which of them nothing had
+    written, in a sanitized run: a box crosses whole, with what is not valid in it. ``taken`` are the rows and columns
+    popped, by lane.
     """
 
-    __slots__ = ("split", "data", "covered", "pitch", "taken", "frees")
+    __slots__ = ("split", "dtype", "data", "covered", "unwritten", "pitch", "taken", "frees")
 
-    def __init__(self, split: int, data: np.ndarray, pitch: int) -> None:
-        self.split, self.data, self.pitch = split, data, pitch
+    def __init__(self, split: int, dtype: str, data: np.ndarray, pitch: int) -> None:
+        self.split, self.dtype, self.data, self.pitch = split, dtype, data, pitch
         self.covered = np.zeros(data.shape, np.bool_)
+        self.unwritten: np.ndarray | None = None
         self.taken: dict[int, tuple[int, int]] = {}
         self.frees = 0
 
@@ -96,12 +98,12 @@ class Ring:
         while self.pushed[lane] - min(self.freed) >= self.end.slots:
             yield Wait(self.emptied, self._no_slot, loc)
         turn = self.pushed[lane]
-        share = tile.read()
+        share = SimTile.read(tile)
         entry = self.entries.get(turn)
         if entry is None:
             entry = self.entries[turn] = self._fill(turn, tile, split, core.poison)
-        self._check_same(entry, split, share)
-        self._put(entry, share, self._share_start(entry, tile, lane))
+        self._check_same(entry, split, tile.type.dtype, share)
+        self._put(entry, share, self._share_start(entry, tile, lane), tile)
         self.pushed[lane] += 1
         self.filled.wake()
 
@@ -130,13 +132,13 @@ class Ring:
             if not 0 <= start <= len(room) - self.end.slot_size:
                 raise PtoError(f"the slots of {self.name} end outside {self.gm.buffer.name}, of {len(room)} bytes")
             data = room[start : start + size].view(own.numpy).reshape(rows, cols)
-        return Entry(split, data, cols)
+        return Entry(split, own.dtype, data, cols)
 
-    def _check_same(self, entry: Entry, split: int, share: np.ndarray) -> None:
-        if entry.split != split or entry.data.dtype != share.dtype:
+    def _check_same(self, entry: Entry, split: int, dtype: str, share: np.ndarray) -> None:
+        if (entry.split, entry.dtype) != (split, dtype):
             raise PtoError(
-                f"the lanes push {entry.data.dtype} with split {entry.split} and {share.dtype} with split {split} into "
-                f"one slot of {self.name}"
+                f"the lanes push {entry.dtype} with split {entry.split} and {dtype} with split {split} into one slot "
+                f"of {self.name}"
             )
         width = share.shape[1] * (2 if split in _BY_COLUMNS and self.direction != C2V else 1)
         if self.gm is not None and share.size and width != entry.pitch:
@@ -149,7 +151,7 @@ class Ring:
         rows, cols = tile.valid if self.gm is not None else (tile.type.rows, tile.type.cols)
         return (0, cols) if entry.split in _BY_COLUMNS else (rows, 0)
 
-    def _put(self, entry: Entry, share: np.ndarray, start: tuple[int, int]) -> None:
+    def _put(self, entry: Entry, share: np.ndarray, start: tuple[int, int], tile: SimTile) -> None:
         rows, cols = share.shape
         where = (slice(start[0], start[0] + rows), slice(start[1], start[1] + cols))
         again = entry.covered[where]
@@ -157,6 +159,10 @@ class Ring:
             raise PtoError(f"both lanes push to the same elements of a slot of {self.name}, and not the same values")
         entry.data[where] = share
         entry.covered[where] = True
+        if isinstance(tile, CheckedTile):
+            if entry.unwritten is None:
+                entry.unwritten = np.zeros(entry.data.shape, np.bool_)
+            entry.unwritten[where] = ~tile.written()
 
     # Popping
 
@@ -171,25 +177,28 @@ class Ring:
         if len(self.held[lane]) >= place.slots:
             raise PtoError(f"pops a tile from {self.name} while all its {place.slots} slots here hold popped tiles")
         turn = self.popped[lane]
-        data = self._take(self.entries[turn], lane, type, valid, split)
+        entry = self.entries[turn]
+        part = self._take(entry, lane, type, valid, split)
         tile = core.tile(type, place.base + turn % place.slots * self.end.slot_size, valid)
-        tile.write(data)
+        tile.write(entry.data[part])
+        if isinstance(tile, CheckedTile) and entry.unwritten is not None:
+            tile.lose(entry.unwritten[part])
         self.popped[lane] += 1
         self.held[lane].append((tile, loc))
         return tile
 
-    def _take(self, entry: Entry, lane: int, type: Tile, valid: tuple[int, int], split: int) -> np.ndarray:
-        """Elements a pop gets, after checking that they are those the other side means."""
-        if entry.split != split or entry.data.dtype != type.numpy:
+    def _take(self, entry: Entry, lane: int, type: Tile, valid: tuple[int, int], split: int) -> tuple[slice, slice]:
+        """The part of a slot that a pop gets, after checking that it is what the other side means."""
+        if (entry.split, entry.dtype) != (split, type.dtype):
             raise PtoError(
-                f"pops {type.dtype} with split {split} where {entry.data.dtype} was pushed with split {entry.split}"
+                f"pops {type.dtype} with split {split} where {entry.dtype} was pushed with split {entry.split}"
             )
         if type.nbytes > self.end.slot_size:
             raise PtoError(f"a tile of {type.nbytes} bytes does not fit a slot of {self.name}, of {self.end.slot_size}")
         rows, cols = valid
         if not rows or not cols:
             entry.taken[lane] = valid
-            return np.empty(valid, type.numpy)
+            return slice(0, rows), slice(0, cols)
         self._check_pitch(entry, split, lane, cols)
         top, left = self._band(entry, lane, valid)
         part = (slice(top, top + rows), slice(left, left + cols))
@@ -200,7 +209,7 @@ class Ring:
                 f"{int(entry.covered.sum())} were pushed, not all of these"
             )
         entry.taken[lane] = valid
-        return entry.data[part].copy()
+        return part
 
     def _check_pitch(self, entry: Entry, split: int, lane: int, cols: int) -> None:
         """In global memory rows lie without gaps, so that both sides must mean rows of one length."""

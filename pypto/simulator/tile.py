@@ -191,6 +191,16 @@ class CheckedTile(SimTile):
             self._view[...] = poisoned[0]
             self._flags()._view[...] = 0
 
+    def written(self) -> np.ndarray:
+        """Which valid elements were written."""
+        flags = self._flags().read_at(0, 0, *self.valid)
+        return flags == np.iinfo(flags.dtype).max
+
+    def lose(self, lost: np.ndarray) -> None:
+        """Forget that the valid elements in a mask were written."""
+        flags = self._flags()
+        flags.write_at(0, 0, np.where(lost, 0, flags.read_at(0, 0, *self.valid)))
+
     def _mark(self, row: int, col: int, rows: int, cols: int) -> None:
         flags = self._flags()
         full = np.iinfo(f"u{self.type.numpy.itemsize}").max

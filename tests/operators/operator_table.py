@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cast_cases
+import cross_cases
 import cube_cases
 import elementwise_cases
 import fused_cases
@@ -21,6 +22,7 @@ CASES = [
         cast_cases,
         reduction_cases,
         memory_cases,
+        cross_cases,
         cube_cases,
         mx_cases,
         gather_cases,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cross_programs import cube_to_vector, vector_to_cube
+from cross_programs import cube_to_vector, ragged, vector_to_cube
 
 import pypto.language as pl
 from pypto.pto.errors import PtoError
 
-TARGETS = ["Ascend950"]
+TARGETS = ["Ascend910B", "Ascend950"]
 
 
 def product(program, target, rounds=1, sanitize=True):
@@ -46,8 +46,8 @@ def test_the_cube_gets_what_the_lanes_push_as_one_tile(target, split):
     compiled = pl.compile(vector_to_cube(split), target=target, skip_ptoas=True)
     compiled.sanitize = True
     rng = np.random.default_rng(split)
-    x, w = rng.standard_normal((2, 16, 16), dtype=np.float32)
-    y = np.zeros((16, 16), np.float32)
+    x, w = rng.standard_normal((2, 32, 32), dtype=np.float32)
+    y = np.zeros((32, 32), np.float32)
     compiled(x, w, y)
     np.testing.assert_allclose(y, 2 * x @ w, rtol=1e-5, atol=1e-5)
 
@@ -61,3 +61,15 @@ def test_nothing_pushed_names_the_core_that_waits_and_its_line(target):
     assert "vector lane 1 of block 0" in message and "the cube" in message and "the other side pushes none" in message
     loc = caught.value.loc
     assert loc is not None and "tpop_from_aic" in (loc.source_line() or "")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("split", [0, 1])
+def test_a_product_that_is_not_valid_to_its_edge_crosses_whole(target, split):
+    compiled = pl.compile(ragged(split), target=target, skip_ptoas=True)
+    compiled.sanitize = True
+    rng = np.random.default_rng(split)
+    x, w = rng.standard_normal((16, 16)).astype(np.float16), rng.standard_normal((16, 24)).astype(np.float16)
+    y = np.zeros((16, 24), np.float32)
+    compiled(x, w, y)
+    np.testing.assert_allclose(y, x.astype(np.float32) @ w.astype(np.float32) + 1, rtol=1e-5, atol=1e-5)

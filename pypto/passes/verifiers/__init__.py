@@ -48,6 +48,7 @@ RULES: dict[IRProperty, tuple[str, str]] = {
         ),
         "operands": ("AccToGmStoreValid", "AtomicAddDtypeValid", "TileMemoryInferred"),
         "lanes": ("AivSplitValid",),
+        "syncall": ("HardSyncallOccupancyValid",),
         "mixed": ("MixedKernelExpanded",),
         "places": ("AllocatedMemoryAddr", "HasMemRefs"),
         "orchestration": (
