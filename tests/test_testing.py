@@ -1,5 +1,8 @@
 """`pypto.testing`."""
 
+import subprocess
+import sys
+
 import pytest
 
 import pypto
@@ -38,3 +41,29 @@ def test_the_same_module_under_both_names():
     from pypto.pypto_core import testing as core
 
     assert core is testing
+
+
+def test_operators_that_tests_of_the_registry_call_come_with_the_public_module():
+    script = """
+from pypto import ir
+try:
+    ir.get_op("test.op")
+except ValueError:
+    print("absent")
+from pypto.pypto_core import testing
+assert testing.raise_value_error
+print(*ir.get_op("test.op").get_attr_keys())
+one, place = ir.ConstInt(1, ir.DataType.INT32), ir.Span("kernel.py", 12, 15)
+for name in ("test.deduce_raises_internal", "test.deduce_raises_type"):
+    try:
+        ir.create_op_call(name, [one], place)
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "absent",
+        "int_attr string_attr bool_attr",
+        "InternalError test.deduce_raises_internal always fails [kernel.py:12:15]",
+        "TypeError test.deduce_raises_type always fails at kernel.py:12:15",
+    ]

@@ -578,8 +578,8 @@ def gather_row(
     src_offset: Dims,
     shapes: Dims,
     transpose: bool = ...,
-    valid_shape: Dims | None = ...,
     *,
+    valid_shape: Dims | None = ...,
     span: Span | None = ...,
 ) -> Tensor:
     """Load the window of ``src`` at ``src_offset`` into ``acc`` (of `create_l1`) at ``dst_offset``, as columns when
@@ -751,12 +751,12 @@ def maximums(lhs: Tile, rhs: ScalarLike, *, span: Span | None = ...) -> Tile:
 def mgather(
     mem: Tensor,
     idx: Tile | Tensor,
-    scratch: Tile | Tensor | None = ...,
-    valid_shape: Dims | None = ...,
     coalesce: str | int = ...,
     target_memory: MemorySpace = ...,
     gather_oob: str | int = ...,
     *,
+    scratch: Tile | Tensor | None = ...,
+    valid_shape: Dims | None = ...,
     span: Span | None = ...,
 ) -> Tile:
     """Gather from global memory: rows of ``mem`` (coalesce row) or flat elements (elem) at INT32 ``idx``.
@@ -1717,8 +1717,8 @@ class tile:
         src_offset: Dims,
         shapes: Dims,
         transpose: bool = ...,
-        valid_shape: Dims | None = ...,
         *,
+        valid_shape: Dims | None = ...,
         span: Span | None = ...,
     ) -> Tile:
         """Load the window of ``src`` at ``src_offset`` into ``acc`` at ``dst_offset``, as columns when ``transpose``.
@@ -1883,12 +1883,12 @@ class tile:
     def mgather(
         mem: Tensor,
         idx: Tile | Tensor,
-        scratch: Tile | Tensor | None = ...,
-        valid_shape: Dims | None = ...,
         coalesce: str | int = ...,
         target_memory: MemorySpace = ...,
         gather_oob: str | int = ...,
         *,
+        scratch: Tile | Tensor | None = ...,
+        valid_shape: Dims | None = ...,
         span: Span | None = ...,
     ) -> Tile:
         """Gather from global memory: rows of ``mem`` (coalesce row) or flat elements (elem) at INT32 ``idx``.
@@ -2684,8 +2684,8 @@ class tensor:
         src_offset: Dims,
         shapes: Dims,
         transpose: bool = ...,
-        valid_shape: Dims | None = ...,
         *,
+        valid_shape: Dims | None = ...,
         span: Span | None = ...,
     ) -> Tensor:
         """Load the window of ``src`` at ``src_offset`` into ``acc`` (of `create_l1`) at ``dst_offset``, as columns when

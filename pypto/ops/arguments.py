@@ -101,9 +101,10 @@ def wrong_kind(decl: OpDecl, param: Param, value: Any) -> OpTypeError:
     shaped = any(issubclass(_KIND_TYPES.get(k, Type), ShapedType) and k != "dist" for k in param.kinds)
     problem = f"requires {param.name} to be {wanted}" if shaped else f"{param.name} must be {wanted}"
     part = f"the {param.name} tuple" if param.kinds == ("dims",) else wanted
-    return OpTypeError(
-        f"{decl.name} {problem}, got {got}\n  it requires {which} argument to be {part}: {decl.signature}"
-    )
+    rule = f"it requires {which} argument to be {part}"
+    if param.kinds == ("array",):
+        rule = f"its {which} argument must be ArrayType"
+    return OpTypeError(f"{decl.name} {problem}, got {got}\n  {rule}: {decl.signature}")
 
 
 def make_dims(decl: OpDecl, name: str, values: Iterable[Any], span: Span) -> MakeTuple:
@@ -117,8 +118,8 @@ def make_dims(decl: OpDecl, name: str, values: Iterable[Any], span: Span) -> Mak
         else:
             got = value.type if isinstance(value, Expr) else type(value).__name__
             raise OpTypeError(
-                f"{decl.name}: {name!r} must hold integers, {name.removesuffix('s')} {i} must be an integer or index "
-                f"scalar, got {got}: {decl.signature}"
+                f"{decl.name} requires {name}[{i}] to be an integer extent: {name!r} must hold integers, "
+                f"{name.removesuffix('s')} {i} must be an integer or index scalar, got {got}: {decl.signature}"
             )
     return MakeTuple(items, span)
 

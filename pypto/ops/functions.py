@@ -113,13 +113,15 @@ def _build(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: S
 
 
 def _signature(params: Sequence[Param]) -> inspect.Signature:
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    made, optional = [], False
+    made: dict[bool, list[inspect.Parameter]] = {False: [], True: []}
+    optional = False
     for p in params:
-        optional = optional or p.optional
+        kind = inspect.Parameter.KEYWORD_ONLY if p.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        optional = optional or (p.optional and not p.keyword_only)
         default = p.default if p.optional else None if optional else inspect.Parameter.empty
-        made.append(inspect.Parameter(p.name, kind, default=default))
-    return inspect.Signature([*made, inspect.Parameter("span", inspect.Parameter.KEYWORD_ONLY, default=None)])
+        made[p.keyword_only].append(inspect.Parameter(p.name, kind, default=default))
+    span = inspect.Parameter("span", inspect.Parameter.KEYWORD_ONLY, default=None)
+    return inspect.Signature([*made[False], *made[True], span])
 
 
 class Unified(_Callable):

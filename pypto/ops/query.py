@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..errors import InternalError
 from ..ir.enums import MemorySpace
 from ..ir.expr import Call, Op
 from ..ir.span import UNKNOWN_SPAN, Span
@@ -40,6 +41,9 @@ def create_op_call(name: str, args: Sequence[Any], *rest: Any, **named: Any) -> 
         raise ValueError(f"{name} is internal-only: passes write it, programs call pld.tensor collectives")
     try:
         return build_ir_call(decl, args, kwargs, span)
+    except InternalError as error:
+        error.span = error.span or span
+        raise
     except (ValueError, TypeError) as error:
         if span.is_valid():
             error.args = (f"{error} at {span}", *error.args[1:])

@@ -106,8 +106,8 @@ class OpDecl:
     args: tuple[Param, ...] = field(init=False)
     attrs: tuple[Param, ...] = field(init=False)
     by_name: Mapping[str, Param] = field(init=False)
-    most: int = field(init=False)
-    """How many parameters may be given by position."""
+    positional: tuple[Param, ...] = field(init=False)
+    """The parameters that may be given by position."""
 
     def __post_init__(self) -> None:
         op = Op(self.name)
@@ -118,7 +118,7 @@ class OpDecl:
         put(self, "args", tuple(p for p in self.params if not p.is_attr))
         put(self, "attrs", tuple(p for p in self.params if p.is_attr))
         put(self, "by_name", {p.name: p for p in self.params})
-        put(self, "most", sum(not p.keyword_only for p in self.params))
+        put(self, "positional", tuple(p for p in self.params if not p.keyword_only))
 
     def param(self, name: str) -> Param:
         return self.by_name[name]
@@ -253,10 +253,10 @@ def bind(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], span: Spa
     Raises OpTypeError for wrong counts, unknown keywords and wrong kinds, naming the signature.
     """
     params = decl.params
-    if len(args) > decl.most:
-        raise _too_many(decl, decl.most, len(args))
+    if len(args) > len(decl.positional):
+        raise _too_many(decl, len(decl.positional), len(args))
     given: dict[str, Any] = {}
-    for param, value in zip(params if decl.elided is None else decl.slots(args), args):
+    for param, value in zip(decl.positional if decl.elided is None else decl.slots(args), args):
         given[param.name] = value
     if kwargs:
         _add_keywords(decl, given, kwargs)
@@ -322,8 +322,8 @@ def build_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any], spa
 
 def _scalar_call(decl: OpDecl, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[OpDecl, Any, Any]:
     """The scalar form of a call. Keywords it lacks must be at their defaults."""
-    if len(args) > decl.most:
-        raise _too_many(decl, decl.most, len(args))
+    if len(args) > len(decl.positional):
+        raise _too_many(decl, len(decl.positional), len(args))
     scalar = _REGISTRY[decl.scalar_form or ""]
     renamed = {decl.args[-1].name: scalar.args[-1].name}
     level = "Tile" if decl.name.startswith("tile.") else "Tensor"

@@ -3,7 +3,7 @@
     "in tile: tile, in offsets: dims, out output_tensor: tensor, attr atomic: AtomicType = AtomicType.None_"
 
 - ``in`` / ``out`` / ``inout``: an expression argument whose buffer is read / overwritten / both. Every argument
-  states one; an ``out`` argument may be overwritten in part.
+  states one; an ``out`` argument may be overwritten in part. ``in*`` is one that is only given by name.
 - ``attr``: a compile-time keyword; ``pos`` one that is printed by position, ``key`` one that is never given so.
 
 Argument kinds: ``tile``, ``tensor``, ``dist`` (a tensor bound to a communication window), ``array``, ``scalar``,
@@ -115,6 +115,8 @@ def parse_param(op: str, text: str) -> Param:
     words, _, kinds = head.partition(":")
     effect, _, name = words.strip().partition(" ")
     kinds, _, like = kinds.strip().partition(" like ")
+    by_name = effect == "key" or effect.endswith("*")
+    effect = effect.rstrip("*")
     if not name or not kinds or effect not in (*_EFFECTS, "attr", "pos", "key"):
         raise ValueError(f"operator {op}: parameter {text!r} needs an effect (in, out, inout, attr), a name and a kind")
     value: Any = MISSING
@@ -137,7 +139,7 @@ def parse_param(op: str, text: str) -> Param:
         effect == "pos",
         stored,
         "!" in suffix,
-        effect == "key",
+        by_name,
         wide,
     )
 

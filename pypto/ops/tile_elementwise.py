@@ -110,7 +110,8 @@ def _div(b: Bound) -> Type:
     check_dtype(b, "lhs", INT_OR_FLOAT)
     check_same_shape(b, "lhs", "rhs")
     if not all_same(valid_of(b, "lhs"), valid_of(b, "rhs")):
-        raise b.fail(f"requires the same valid_shape, got {shaped(b.type('lhs'))} and {shaped(b.type('rhs'))}")
+        found = f"{shaped(b.type('lhs'))} and {shaped(b.type('rhs'))}"
+        raise b.fail(f"requires src0, src1, and dst to have the same valid_shape, got {found}")
     check_precision(b, b.type("lhs").dtype)
     return fresh_like(b.type("lhs"))
 

@@ -326,7 +326,7 @@ def _contiguous(shape: Sequence[Expr], stride: Sequence[Expr]) -> bool:
 
 declare(
     "tile.mgather",
-    "in mem: tensor, in idx: tile|tensor, in scratch: tile|tensor?, in valid_shape: dims?, "
+    "in mem: tensor, in idx: tile|tensor, in* scratch: tile|tensor?, in* valid_shape: dims?, "
     "attr coalesce: Coalesce! = 'row', attr target_memory: MemorySpace = MemorySpace.Vec, "
     "attr gather_oob: GatherOob = 'undefined'",
     _mgather,
@@ -378,7 +378,7 @@ def check_row_copy(b: Bound) -> None:
 
 
 ROW_COPY = (
-    "in dst_offset: dims, in src_offset: dims, in shapes: dims, attr transpose: bool! = False, in valid_shape: dims?"
+    "in dst_offset: dims, in src_offset: dims, in shapes: dims, in* valid_shape: dims?, attr transpose: bool! = False"
 )
 declare(
     "tile.gather_row",

@@ -87,7 +87,7 @@ declare(
 def check_init_cond(b: Bound) -> None:
     cond = b["init_cond"]
     if cond is not None and cond.type.dtype is not _D.BOOL:
-        raise b.fail(f"requires init_cond to be a BOOL scalar, got {cond.type.dtype}", "write a comparison, k == 0")
+        raise b.fail(f"requires init_cond to have dtype BOOL, got {cond.type.dtype}", "write a comparison, k == 0")
 
 
 def as_accumulator(t: TileType) -> TileType:

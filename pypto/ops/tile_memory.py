@@ -75,10 +75,11 @@ def _created_layout(b: Bound, shape: Sequence[Expr], space: MemorySpace | None) 
         return None
     if transpose and flat:
         raise b.fail("takes transpose or flat_layout, not both")
-    if space is not _MEMORY.Mat:
-        raise b.fail(f"takes {'transpose' if transpose else 'flat_layout'} in pl.Mem.Mat only")
-    if transpose and len(shape) != 2:
-        raise b.fail(f"takes transpose for 2D tiles only, got {dims_text(shape)}")
+    if transpose and (space is not _MEMORY.Mat or len(shape) != 2):
+        where = f" in {space.name}" if space is not None else ""
+        raise b.fail(f"takes transpose=true only for a 2D tile with target_memory=Mat, got {dims_text(shape)}{where}")
+    if flat and space is not _MEMORY.Mat:
+        raise b.fail("takes flat_layout in pl.Mem.Mat only")
     return (TileLayout.row_major, TileLayout.col_major, 512) if transpose else _FLAT
 
 

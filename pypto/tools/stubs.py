@@ -124,7 +124,7 @@ def _parameters(decl: OpDecl) -> list[str]:
     """An operator's parameters as a stub writes them: those after an optional one have a default too."""
     made: list[str] = []
     optional = keyword = False
-    for p in decl.params:
+    for p in (*decl.positional, *(p for p in decl.params if p.keyword_only)):
         optional = optional or p.optional
         if p.keyword_only and not keyword:
             keyword = True

@@ -309,3 +309,14 @@ def test_values_that_meet_may_lie_in_different_memories():
 
 def test_a_buffer_place_left_to_the_compiler():
     assert pl.AUTO == -1
+
+
+def test_handing_nothing_over_is_nothing():
+    head = """import pypto.language as pl
+@pl.function
+def f(n: pl.Scalar[pl.INDEX]) -> pl.Scalar[pl.INDEX]:
+    for i in pl.range(n):
+        j: pl.Scalar[pl.INDEX] = i + 1
+"""
+    with_yield = pl.parse(head + "        pl.yield_()\n    return n\n")
+    ir.assert_structural_equal(with_yield, pl.parse(head + "    return n\n"))

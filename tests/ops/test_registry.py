@@ -1,11 +1,15 @@
 """Declarations: what they must state, how calls bind to them, what a wrong call says."""
 
+import inspect
+
 import pytest
 
+import pypto.language as pl
 from pypto.dtypes import DataType
 from pypto.ir.enums import AtomicType, MemorySpace, PadValue
 from pypto.ir.expr import ConstFloat, ConstInt, MakeTuple, Var
 from pypto.ir.span import Span
+from pypto.ir.structural import assert_structural_equal
 from pypto.ir.types import ScalarType, TensorType, TileType, UnknownType
 from pypto.ops import registry
 from pypto.ops.registry import ArgEffect, Core, OpError, OpTypeError, all_decls, build_ir_call, call, get_decl, rebind
@@ -290,3 +294,28 @@ def test_results_are_in_the_memory_their_operator_writes():
     assert call("tile.exp", tile(8, 8)).type.memory_space is MemorySpace.Vec
     assert call("tile.matmul", tile(16, 16), tile(16, 16)).type.memory_space is MemorySpace.Acc
     assert call("tile.reshape", tile(8, 8, space=MemorySpace.Mat), [64, 1]).type.memory_space is MemorySpace.Mat
+
+
+def test_an_argument_that_is_only_given_by_name():
+    src, acc = tensor(256, 128), tile(16, 128, space=MemorySpace.Mat)
+    decl = get_decl("tile.gather_row")
+    assert decl is not None and [p.name for p in decl.positional][5] == "transpose"
+    made = call("tile.gather_row", acc, src, [0, 0], [0, 0], [4, 128], False, valid_shape=[3, 128])
+    assert len(made.args) == 6 and made.kwargs["transpose"] is False
+    with pytest.raises(OpTypeError, match="takes at most 6 positional arguments, got 7"):
+        call("tile.gather_row", acc, src, [0, 0], [0, 0], [4, 128], False, [3, 128])
+    assert parse_param("test.x", "in* extra: dims?").keyword_only
+
+
+def test_gathers_show_by_name_what_is_only_given_by_name():
+    text = """import pypto.language as pl
+@pl.function(type=pl.FunctionType.InCore)
+def rows(src: pl.Tensor[[256, 128], pl.FP16]):
+    kv: pl.Tile[[16, 128], pl.FP16, pl.Mem.Mat] = pl.tile.create([16, 128], pl.FP16, target_memory=pl.Mem.Mat)
+    kv_1 = pl.tile.gather_row(kv, src, [0, 0], [0, 0], [4, 128], valid_shape=[3, 128])
+"""
+    printed = str(pl.parse(text))
+    assert "[0, 0], [0, 0], [4, 128], valid_shape=[3, 128], transpose=False)" in printed
+    assert_structural_equal(pl.parse(printed), pl.parse(text))
+    signature = inspect.signature(pl.tile.gather_row)
+    assert signature.parameters["valid_shape"].kind is inspect.Parameter.KEYWORD_ONLY

@@ -125,7 +125,7 @@ def test_create_in_l1_may_state_a_layout():
     assert layout(T.create([16, 128], D.BF16, M.Mat)) == (COL, ROW, 512)
     assert layout(T.create([16, 128], D.BF16, M.Mat, transpose=True)) == (ROW, COL, 512)
     assert layout(T.create([16, 128], D.BF16, M.Mat, flat_layout=True)) == (ROW, FLAT, 512)
-    refused("transpose in pl.Mem.Mat only", T.create, [16, 16], D.FP32, M.Vec, transpose=True)
+    refused("2D tile with target_memory=Mat, got .* in Vec", T.create, [16, 16], D.FP32, M.Vec, transpose=True)
     refused("does not support target_memory=LeftScale", T.create, [16, 16], D.FP8E8M0, M.LeftScale)
 
 
@@ -310,7 +310,7 @@ def test_operands_that_do_not_multiply_are_refused():
     refused("physical M", T.matmul_acc, tile(32, 16), tile(16, 16), tile(16, 16))
     refused("acc valid N", T.matmul_acc, tile(16, 16, valid=[16, 8]), tile(16, 16), tile(16, 16))
     refused("accumulator dtype fp32", T.matmul_acc, tile(16, 16, dtype=D.FP16), tile(16, 16), tile(16, 16))
-    refused("init_cond to be a BOOL", T.matmul_acc, tile(16, 16), tile(16, 16), tile(16, 16), init_cond=index())
+    refused("init_cond to have dtype BOOL", T.matmul_acc, tile(16, 16), tile(16, 16), tile(16, 16), init_cond=index())
     short = tile(1, 16, valid=[1, 8])
     refused("bias valid N to cover output valid N=16", T.matmul_bias, tile(16, 16), tile(16, 16), short)
 

@@ -250,6 +250,7 @@ class ValuePrinter:
             name = param.name
             if not param.is_attr:
                 arg = next(args, None)
+                named = named or param.keyword_only
                 if arg is not None:
                     parts.append(f"{name}={self.expr(arg)}" if named else self.expr(arg))
             elif name in kwargs and not self.inherits_split(e, name):

@@ -424,7 +424,8 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
                 memory=False,
             )
             annotations[0] = merge_types(wanted, values[0].type)
-        self.emit(YieldStmt(values, self.span(node)))
+        if values:
+            self.emit(YieldStmt(values, self.span(node)))
         owner.yielded = YieldInfo(values, names, annotations, node)
         inner: Body | None = self.body
         while inner is not None and inner is not owner.outer:
