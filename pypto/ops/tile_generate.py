@@ -221,7 +221,7 @@ declare(
     _sels,
     "src where the packed mask's bit is set, ``scalar`` elsewhere; ``tmp`` is scratch.",
     spaces=vec("mask", "src", "tmp"),
-    apart=("mask",),
+    apart=("mask", "src"),
     pto=Pto("pto.tsels", ("mask", "src", "tmp", "scalar")),
     **_VECTOR,
 )

@@ -144,7 +144,7 @@ def test_what_an_operator_reads_while_it_writes():
     assert of("row_expand_mul", x, column) == {1}
     assert 0 in of("cast", half, target_type=DataType.FP32)
     mask = tile("mask", ir.TileType([8, 64], DataType.INT32, memory_space=ir.MemorySpace.Vec))
-    assert of("sels", mask, x, tmp, 1.0) == {0}
+    assert of("sels", mask, x, tmp, 1.0) == {0, 1}
     assert of("prelu", x, x, tmp) == {0, 1, 2}
     assert of("assemble", x, part, [0, 0]) == {1}
     assert of("slice", x, [1, 64], [0, 0]) == frozenset()
