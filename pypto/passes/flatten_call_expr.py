@@ -1,7 +1,8 @@
 """FlattenCallExpr: one call per statement.
 
 A call inside an expression, a condition, a loop's range, a return or a yield becomes a statement of its own just
-before, and a temporary stands in its place. What a region evaluates stays inside the region.
+before, and a temporary stands in its place. What a region evaluates stays inside the region. The predicate of a launch
+stays as it is: it is not evaluated here, but when the task is dispatched.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from typing import Any
 
 from ..errors import user_error
 from ..ir.expr import Call, Expr, Submit, Var
-from ..ir.program import Function
-from ..ir.stmt import AssignStmt, Stmt, WhileStmt
+from ..ir.program import Function, summarize
+from ..ir.stmt import AssignStmt, SpmdScopeStmt, Stmt, WhileStmt
 from ..ir.visitor import walk
 from .base import P, Pass, function_pass
 from .hoisting import Hoister
+from .predicates import calls_in_predicate
 
 _KEPT = {P.SSAForm, P.NormalizedStmtStructure}
 
@@ -25,17 +27,28 @@ def flatten_call_expr() -> Pass:
 
 
 def _flatten(function: Function) -> Function:
-    return _Flattener().rewrite(function)
+    return _Flattener(function).rewrite(function)
+
+
+def _in_predicates(function: Function) -> set[Call]:
+    """The calls that predicates of launches consist of."""
+    if summarize(function).kinds.isdisjoint((Submit, SpmdScopeStmt)):
+        return set()
+    launches = [n for n in walk(function) if isinstance(n, (Submit, SpmdScopeStmt))]
+    return {call for launch in launches for call in calls_in_predicate(launch)}
 
 
 class _Flattener(Hoister):
-    def __init__(self) -> None:
+    def __init__(self, function: Function) -> None:
         super().__init__()
         self._count = 0
+        self._kept = _in_predicates(function)
 
     def visit_call(self, op: Call | Submit) -> Expr:
         """A call where none may be: the temporary that stands for it."""
         made = self.generic(op)
+        if op in self._kept:
+            return made
         var = Var(f"t__tmp_v{self._count}", made.type, op.span)
         self._count += 1
         self.pending.append(AssignStmt(var, made, op.span))

@@ -18,7 +18,7 @@ from ..ir.visitor import Rewriter, Visitor
 from .hoisting import Hoister
 from .outlining import Buffers, Uses, holds_call
 
-_CONSUMED = ("task_id_var", "manual_dep_edges", "allow_early_resolve", "slot_num", "split_aiv")
+_CONSUMED = ("task_id_var", "manual_dep_edges", "allow_early_resolve", "predicate", "slot_num", "split_aiv")
 """Attributes of a region that the launch or the function takes over."""
 
 
@@ -127,13 +127,14 @@ class RegionOutliner(Hoister):
         attrs = _call_attrs(scope, args)
         task_id = scope.get("task_id_var")
         deps = scope.get("manual_dep_edges") or ()
-        early = bool(scope.get("allow_early_resolve", False))
+        early, predicate = bool(scope.get("allow_early_resolve", False)), scope.get("predicate")
         types: list[Type] = [v.type for v in results]
-        if task_id is None and not deps and not early:
+        if task_id is None and not deps and not early and predicate is None:
             call = Call(gvar, args, None, {**attrs, **spec}, _result_type(types), op.span)
             return self._bind_results(call, results, op)
         types.append(ScalarType(DataType.TASK_ID))
-        launch = Submit(gvar, args, deps, None, attrs, TupleType(types), op.span, allow_early_resolve=early, **spec)
+        options = {"allow_early_resolve": early, "predicate": predicate, **spec}
+        launch = Submit(gvar, args, deps, None, attrs, TupleType(types), op.span, **options)
         targets = [*results, task_id] if task_id is not None else results
         return self._unpack(launch, targets, op)
 

@@ -3,9 +3,11 @@
 import pytest
 from orchestrations import COPY, KERNELS, UPDATE, T, entry, generate, program, statements
 
+import pypto.language as pl
 from pypto import backend, codegen
-from pypto.errors import Diagnosed
+from pypto.errors import Diagnosed, VerificationError
 from pypto.ir import CoreType, FunctionType
+from pypto.ir.pass_manager import PassManager
 
 
 def test_the_unit_asks_for_its_arguments_and_runs_the_tasks():
@@ -210,6 +212,56 @@ def test_a_mirrored_predicate_has_the_element_first(written, op):
     assert "params_t0_predicate.target = 3;" in found
 
 
+PREDICATED = f"""
+import pypto.language as pl
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def copy(self, src: {T}, dst: pl.Out[{T}]) -> {T}:
+        return pl.store(pl.load(src, [0, 0], [16, 16]), [0, 0], dst)
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: {T}, rc: pl.Tensor[[4, 4], pl.INT32], out: pl.Out[{T}]) -> {T}:
+        LAUNCH
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "out, _ = pl.submit(self.copy, x, out, predicate=(rc[0, 1] > 2))",
+        "with pl.spmd(2, predicate=(rc[0, 1] > 2)):\n            out = self.copy(x, out)",
+        "with pl.spmd(2, predicate=(rc[0, 1] > 2)) as tid:\n            out = self.copy(x, out)",
+    ],
+)
+def test_a_predicate_reaches_its_task_unevaluated(launch):
+    made = PassManager.get_strategy().run_passes(pl.parse_program(PREDICATED.replace("LAUNCH", launch)))
+    found = entry(generate(made).code)
+    assert "params_t0_predicate.operand.tensor = &ext_rc;" in found
+    assert found.index("params_t0.set_predicate(params_t0_predicate);") < len(found) - 2
+    assert not any("get_tensor_data" in x for x in found)
+
+
+def test_an_id_that_a_pass_waits_for_is_kept_where_every_scope_sees_it():
+    directions = '"arg_directions": [pl.adir.input, pl.adir.output_existing]'
+    body = f"""
+        with pl.scope():
+            a, first = pl.submit(self.copy, x, out, attrs={COPY})
+            b = self.update(x, out, attrs={UPDATE})
+        with pl.scope():
+            self.copy(x, out, attrs={{{directions}, "compiler_manual_dep_edges": [first, b]}})
+    """
+    found = statements(body)
+    assert found[:2] == [
+        "PTO2TaskId first_tid = PTO2TaskId::invalid();", "PTO2TaskId b_tid = PTO2TaskId::invalid();",
+    ]  # fmt: skip
+    assert "first_tid = task_0_outs.task_id();" in found
+    submitted = found.index("TaskOutputTensors task_1_outs = rt_submit_aiv_task(1, params_t1);")
+    assert found[submitted + 1] == "b_tid = task_1_outs.task_id();"
+    assert "PTO2TaskId params_t2_deps[2];" in found
+    assert "if (b_tid.is_valid()) params_t2_deps[params_t2_deps_count++] = b_tid;" in found
+
+
 def test_blocks_are_cores_on_the_950():
     backend.set_backend_type(backend.BackendType.Ascend950)
     found = statements(f"a, tid = pl.spmd_submit(self.copy, x, out, core_num=4, attrs={COPY})")
@@ -274,7 +326,7 @@ def test_only_an_orchestration_of_the_program_is_written():
     other = program(f"self.copy(x, out, attrs={COPY})").get_function("main")
     with pytest.raises(ValueError, match="type AIV, not an orchestration"):
         codegen.generate_orchestration(made, kernel)
-    with pytest.raises(ValueError, match="stale function handle"):
+    with pytest.raises(VerificationError, match="stale function handle"):
         codegen.generate_orchestration(made, other)
     foreign = other.replace(name="elsewhere")
     with pytest.raises(ValueError, match="not present in the supplied program"):

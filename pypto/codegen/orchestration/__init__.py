@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...errors import VerificationError
 from ...ir.enums import CoreType
 from ...ir.program import Function, Program, is_orchestration_like
 from ...passes.properties import VERIFIED, IRProperty
@@ -38,14 +39,14 @@ class OrchestrationResult:
 def generate_orchestration(program: Program, func: Function) -> OrchestrationResult:
     """The C++ of ``func``, an Orchestration function of ``program``.
 
-    Raises ValueError when it is none, VerificationError when the program has not been lowered, and the user's error at
-    what the runtime cannot do.
+    Raises ValueError when it is none, VerificationError when it is as it was before a pass, or when the program has not
+    been lowered, and the user's error at what the runtime cannot do.
     """
     known = program.get_function(func.name)
     if known is None:
         raise ValueError(f"function {func.name!r} is not present in the supplied program")
     if known is not func:
-        raise ValueError(f"{func.name!r} is a stale function handle: take it from the supplied program")
+        raise VerificationError(f"{func.name!r} is a stale function handle: take it from the supplied program")
     if not is_orchestration_like(func.func_type):
         raise ValueError(f"{func.name!r} is a function of type {func.func_type.name}, not an orchestration")
     verify_or_raise(REQUIRED & VERIFIED, program, f"{func.name!r} cannot be written as an orchestration")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,7 +33,7 @@ from .blocks import Allocation, Block, Handle
 from .cpp import Unit, cpp, scalar_type
 from .expressions import ExpressionWriter
 from .kernels import Kernels
-from .names import Identifiers
+from .names import Identifiers, written
 from .tasks import TaskWriter
 
 _CONTEXT_WORD = "uint64_t"
@@ -60,7 +60,9 @@ class OrchestrationBuilder:
         self._tensor_types: list[TensorType] = []
         self._allocations = 0
         self._line = function.span
-        self.used = {n for n in walk(function.body) if isinstance(n, Var)}
+        nodes = walk(function.body)
+        self.used = {n for n in nodes if isinstance(n, Var)}
+        self.awaited = self._declare_awaited(nodes)
 
     def build(self) -> Unit:
         self._declare_parameters()
@@ -108,6 +110,19 @@ class OrchestrationBuilder:
         self.unit.extents.extend(packed.argument_extent(self, name, self._tensor_types[index], index, axis))
         made = self.values[symbol] = Handle(name, self.root, natural=True)
         return made
+
+    def _declare_awaited(self, nodes: Iterable[IRNode]) -> dict[Var, Handle]:
+        """Ids of tasks that passes let others wait for: variables of the function, for those may be in any scope."""
+        calls = [n for n in nodes if isinstance(n, (Call, Submit))]
+        edges = dict.fromkeys(d for c in calls for d in c.attrs.get("compiler_manual_dep_edges", ()))
+        kind, ids = scalar_type(DataType.TASK_ID, self.function.span), {}
+        made_here = {s.var for s in nodes if isinstance(s, AssignStmt) and _makes_id(s)}
+        for var in edges:
+            if var in made_here:
+                name = self.names.take(f"{written(var.name_hint)}_tid")
+                self.emit(Op("declare", type=kind, name=name, value=cpp("invalid_task")))
+                ids[var] = Handle(name, self.root, guarded=True)
+        return ids
 
     # Values
 
@@ -250,12 +265,15 @@ class OrchestrationBuilder:
             self.bind(var, handle)
         elif isinstance(var.type, TensorType):
             self.declare(var, "const ChipTensor&", handle.text)
+        elif var in self.awaited:
+            self.emit(Op("set", target=self.awaited[var].text, value=handle.text))
+            self.bind(var, self.awaited[var])
         elif var in self.used:
             self.declare(var, scalar_type(DataType.TASK_ID, var.span), handle.text)
 
     def _assign_call(self, var: Var, call: Call | Submit) -> None:
         if isinstance(call.op, GlobalVar):
-            results = self.tasks.launch(call)
+            results = self.tasks.launch(call, self.awaited.get(var) if isinstance(call, Call) else None)
             if isinstance(var.type, TupleType):
                 self.tuples[var] = results
             else:
@@ -305,6 +323,14 @@ class OrchestrationBuilder:
         if writer is None:
             raise InternalError(f"codegen met a nested call of {call.op.name}", call.span)
         return writer(self, call)
+
+
+def _makes_id(stmt: AssignStmt) -> bool:
+    """Whether a statement is a launch, or takes the id out of one's results."""
+    value = stmt.value
+    if isinstance(value, Call):
+        return isinstance(value.op, GlobalVar)
+    return isinstance(value, TupleGetItemExpr) and isinstance(value.type, ScalarType)
 
 
 Writer = Callable[[OrchestrationBuilder, Any], None]

@@ -64,14 +64,17 @@ class TaskWriter:
         self.builder = builder
         self._tasks = self._mixed = self._barriers = 0
 
-    def launch(self, call: Call | Submit) -> list[Handle]:
-        """Launch what ``call`` calls; its results, for a `Submit` followed by the task's id."""
+    def launch(self, call: Call | Submit, awaited: Handle | None = None) -> list[Handle]:
+        """Launch what ``call`` calls; its results, for a `Submit` followed by the task's id.
+
+        ``awaited`` is the variable to keep the id in, when tasks wait for this one that are launched elsewhere.
+        """
         names, launch = self.builder.names, self.builder.kernels.resolve(call)
         number, self._tasks = self._tasks, self._tasks + 1
         args = names.take(f"params_t{number}")
         callee = self.builder.kernels.function(call)
         created, outputs = self._created(args, callee, call)
-        captured = isinstance(call, Submit) or bool(outputs)
+        captured = isinstance(call, Submit) or bool(outputs) or awaited is not None
         outs = names.take(f"task_{number}_outs") if captured else ""
         mixed = self._mixed_kernels(launch)
         blocks, sync = _launch_spec(call)
@@ -94,6 +97,8 @@ class TaskWriter:
                 submit=self._submit(launch, mixed, args),
             )
         )
+        if awaited is not None:
+            self.builder.emit(Op("set", target=awaited.text, value=cpp("method", outs, "task_id", [])))
         return self._results(call, callee, outputs, outs)
 
     # Arguments
@@ -161,12 +166,12 @@ class TaskWriter:
     def _dependency(self, dep: Expr, by_author: bool, call: IRNode) -> list[Dependency]:
         if not isinstance(dep, Var):
             return [Dependency(self.builder.scalars.text(dep), True)]
-        known = self.builder.values.get(dep)
+        known = self.builder.awaited.get(dep) or self.builder.values.get(dep)
         if known is None or not known.block.open:
             if by_author:
                 raise self._unreachable(dep, call)
             return []
-        handle = self.builder.handle(dep, call)
+        handle = known if dep in self.builder.awaited else self.builder.handle(dep, call)
         if handle.extent:
             return [Dependency(cpp("element", handle.text, i), True) for i in range(handle.extent)]
         return [Dependency(handle.text, handle.guarded)]
@@ -223,9 +228,7 @@ class TaskWriter:
             results.append(Handle(cpp("method", outs, "task_id", []), self.builder.block, fresh=True))
         return results
 
-    def _result(
-        self, call: Call | Submit, callee: Function, index: int | None, made: dict[int, str]
-    ) -> Handle:
+    def _result(self, call: Call | Submit, callee: Function, index: int | None, made: dict[int, str]) -> Handle:
         if index is None:
             return self._sole_output(call, callee, made)
         if index in made:

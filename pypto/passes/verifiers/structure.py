@@ -14,10 +14,12 @@ from ...ir.stmt import (
     InCoreScopeStmt,
     ReturnStmt,
     SeqStmts,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
 )
+from ..predicates import calls_in_predicate
 from .driver import Rule
 from .ssa import MISPLACED
 
@@ -30,7 +32,7 @@ CALL_IN_STATEMENT = 206
 
 
 class NoNestedCalls(Rule):
-    """Every call is the whole value of a statement."""
+    """Every call is the whole value of a statement, or part of the predicate of a launch."""
 
     name = "NoNestedCall"
     expressions = True
@@ -39,6 +41,10 @@ class NoNestedCalls(Rule):
         self._whole: Expr | None = None
         self._within: list[tuple[str, int]] = []
         self._where = ("a statement", CALL_IN_STATEMENT)
+        self._predicates: set[Call] = set()
+
+    def visit_spmd_scope_stmt(self, op: SpmdScopeStmt) -> None:
+        self._predicates |= calls_in_predicate(op)
 
     def visit_assign_stmt(self, op: AssignStmt) -> None:
         self._whole, self._where = op.value, ("a statement", CALL_IN_STATEMENT)
@@ -62,7 +68,7 @@ class NoNestedCalls(Rule):
         self._whole, self._where = None, ("a yield", CALL_IN_STATEMENT)
 
     def visit_call(self, op: Call) -> None:
-        if op is not self._whole:
+        if op is not self._whole and op not in self._predicates:
             where, code = self._within[-1] if self._within else self._where
             self.report(f"Call of '{op.op.name}' is nested in {where}", op.span, code)
         self._within.append(("call arguments", CALL_IN_CALL_ARGS))
@@ -71,6 +77,7 @@ class NoNestedCalls(Rule):
         self._within.pop()
 
     def visit_submit(self, op: Submit) -> None:
+        self._predicates |= calls_in_predicate(op)
         if op is not self._whole:
             self.report(f"Task launch of '{op.op.name}' is nested in an expression", op.span, CALL_IN_STATEMENT)
         self._within.append(("call arguments", CALL_IN_CALL_ARGS))
