@@ -320,6 +320,18 @@ def test_kernels_of_a_group_that_take_different_arguments_are_refused():
     assert isinstance(caught.value, Diagnosed)
 
 
+def test_a_task_that_returns_a_scalar_is_refused():
+    kernel = f"""
+    @pl.function(type=pl.FunctionType.AIV)
+    def count(self, src: {T}, n: pl.Scalar[pl.INDEX]) -> pl.Scalar[pl.INDEX]:
+        return n
+"""
+    body = 'k = self.count(x, 4, attrs={"arg_directions": [pl.adir.input, pl.adir.scalar]})'
+    with pytest.raises(ValueError, match="'count' returns a scalar") as caught:
+        statements(body, kernels=kernel)
+    assert isinstance(caught.value, Diagnosed)
+
+
 def test_only_an_orchestration_of_the_program_is_written():
     made = program(f"self.copy(x, out, attrs={COPY})")
     kernel = made.get_function("copy")

@@ -222,6 +222,12 @@ class TaskWriter:
 
     def _results(self, call: Call | Submit, callee: Function, outputs: dict[str, int], outs: str) -> list[Handle]:
         """A task's results are the arguments it wrote, or what the runtime made."""
+        if any(isinstance(t, ScalarType) for t in callee.return_types):
+            raise self.builder.refused(
+                f"task {written_name(callee.name)!r} returns a scalar, and tasks hand back tensors only",
+                call,
+                "compute it outside of the task, or write it to a tensor and read that",
+            )
         made = {index: cpp("method", outs, "get_ref", [k]) for k, index in enumerate(outputs.values())}
         results = [self._result(call, callee, index, made) for index in returned_params(callee)]
         if isinstance(call, Submit):
