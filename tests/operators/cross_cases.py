@@ -120,6 +120,33 @@ class Program:
         return y
 '''
 
+_SHARD = '''
+@pl.function
+def kernel(x: {f16}, w: {f16}, y: pl.Out[{f32}]) -> {f32}:
+    with pl.at(level=pl.Level.CORE_GROUP):
+        product = pl.matmul(x, w, out_dtype=pl.FP32)
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.{mode}):
+            share = pl.aiv_shard(product)
+            y = pl.assemble(y, pl.add(share, share), {at})
+    return y
+'''
+
+_GATHER = '''
+@pl.function
+def kernel(x: {f32}, w: {f32}, y: pl.Out[{f32}]) -> {f32}:
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.{mode}):
+            share = pl.slice(x, {shape}, {at})
+            whole = pl.aic_gather(pl.add(share, share))
+        y = pl.assemble(y, pl.matmul(whole, w, out_dtype=pl.FP32), [0, 0])
+    return y
+'''
+_TILES = {"f16": "pl.Tensor[[32, 32], pl.FP16]", "f32": "pl.Tensor[[32, 32], pl.FP32]"}
+_LANES = {
+    1: {"mode": "UP_DOWN", "shape": "[16, 32]", "at": "[lane * 16, 0]"},
+    2: {"mode": "LEFT_RIGHT", "shape": "[32, 16]", "at": "[0, lane * 16]"},
+}
+
 
 def _text(body: str, params: dict[str, str], calls: str = "", **names: object) -> str:
     """A program; ``params`` are types by name, the last one the result."""
@@ -195,6 +222,14 @@ def _meeting(op: str, dtype: DataType, target: Target) -> None:
     assert_same(y, 2 * x[::-1])
 
 
+def _region(op: str, text: str, split: int, dtype: DataType, target: Target) -> None:
+    """A scope of both cores: what `pl.split_aiv` regions hand over is divided by rows or by columns."""
+    x, w = _numbers(dtype, (32, 32), 8), _numbers(dtype, (32, 32), 9)
+    y = np.zeros((32, 32), np.float32)
+    run_op(op, text.format(**_TILES, **_LANES[split]), [x, w, y], target)
+    assert_same(y, 2 * (x.astype(np.float32) @ w.astype(np.float32)))
+
+
 def _cases(op: str, run: Callable[..., None], dtypes: tuple[DataType, ...], splits: tuple[int, ...]) -> list[Case]:
     return [Case(op, f"split {split}", partial(run, op, split), fixed(*dtypes)) for split in splits]
 
@@ -210,5 +245,9 @@ CASES = [
     *_cases("system.tfree_to_aiv", _to_cube, (D.FP32,), (1,)),
     *(Case(f"system.{op}", "", partial(_events, f"system.{op}"), fixed(D.FP32))
       for op in ("set_ffts", "sync_set", "sync_wait")),
+    *(Case("tensor.aiv_shard", f"split {split}", partial(_region, "tensor.aiv_shard", _SHARD, split), fixed(D.FP16))
+      for split in _LANES),
+    *(Case("tensor.aic_gather", f"split {split}", partial(_region, "tensor.aic_gather", _GATHER, split), fixed(D.FP32))
+      for split in _LANES),
     Case("system.syncall", "", partial(_meeting, "system.syncall"), fixed(D.FP32)),
 ]  # fmt: skip
