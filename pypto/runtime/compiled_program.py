@@ -9,16 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..backend.target import Target
 from ..dtypes import DataType
-from ..errors import user_error
 from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import ConstInt, Var
 from ..ir.naming import written_name
 from ..ir.program import Function, Program, is_incore_type, is_orchestration_like, summarize
-from ..ir.types import ScalarType, TensorType
+from ..ir.types import TensorType
 
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
@@ -177,41 +176,49 @@ class CompiledProgram:
             raise KeyError(f"no function {name!r}; there are {known}")
         return lambda *args: self._run(function, args)
 
+    def run_ranks(self, args: Sequence[Sequence[Any]], order: Sequence[int] | None = None) -> list[Any]:
+        """Run the entry function on several ranks at once, each with arguments of its own; what each returns.
+
+        An argument for a `DistributedTensor` is the rank's slice of a window: ranks reach each other's through it, and
+        find in their arrays afterwards what is then in it. ``order`` is the order in which ranks begin, 0, 1, .. unless
+        given; one runs until it waits for another. Results of a program that synchronises right do not depend on it.
+
+        Raises PtoError naming the lines at which ranks wait when none can go on, ValueError for slices that differ in
+        shape or for an ``order`` that is none.
+        """
+        return self._run_ranks(self.entry, args, order)
+
     def _run(self, function: Function, args: Sequence[Any]) -> Any:
+        return self._run_ranks(function, [args])[0]
+
+    def _run_ranks(
+        self, function: Function, args: Sequence[Sequence[Any]], order: Sequence[int] | None = None
+    ) -> list[Any]:
         from ..simulator.scheduler import Scheduler
-        from .arrays import ArrayArg, bind_array, bind_scalar, is_torch, like_caller, new_array
         from .host import Host
         from .launch import Launcher
+        from .rank_arguments import RankArguments, share_windows
 
-        dims: dict[Var, int] = {}
-        bound: list[Any] = []
-        for param, value in zip(function.params, _all_arguments(function, args)):
-            is_tensor = isinstance(param.type, TensorType)
-            given = bind_array(param, value, dims) if is_tensor and value is not _LEFT_OUT else value
-            bound.append(given if is_tensor else bind_scalar(param, value))
-            if isinstance(param.type, ScalarType) and param.type.dtype.is_int():
-                dims[param] = bound[-1]
-        bound = [new_array(p, dims) if b is _LEFT_OUT else b for p, b in zip(function.params, bound)]
+        order = range(len(args)) if order is None else order
+        if sorted(order) != list(range(len(args))):
+            raise ValueError(f"order must name each of the ranks 0 to {len(args) - 1} once, got {list(order)}")
+        ranks = [RankArguments(function, given) for given in args]
+        share_windows(function, ranks)
         self.reports = []
-        values = [b.array if isinstance(b, ArrayArg) else b for b in bound]
         functions = {f.name: f for f in self.lowered.functions.values()}
         scheduler = Scheduler()
-        launcher = Launcher(functions, self.target, self._kernel, self._report, scheduler, self.sanitize)
-        if is_orchestration_like(function.func_type) or function.func_type is FunctionType.Opaque:
-            steps = Host(functions, launcher.launch, dims, self.target).run(function, values)
-        else:
-            steps = launcher.launch(function, values)
-        task = scheduler.spawn(function.name, steps)
+        tasks = {}
+        for number in order:
+            rank, name = ranks[number], f"rank {number}" if len(ranks) > 1 else function.name
+            who = f"{name}, " if len(ranks) > 1 else ""
+            launcher = Launcher(functions, self.target, self._kernel, self._report, scheduler, self.sanitize, who)
+            if is_orchestration_like(function.func_type) or function.func_type is FunctionType.Opaque:
+                steps = Host(functions, launcher.launch, rank.dims, self.target).run(function, rank.values)
+            else:
+                steps = launcher.launch(function, rank.values)
+            tasks[number] = scheduler.spawn(name, steps)
         scheduler.run()
-        results = task.result
-        for b in bound:
-            if isinstance(b, ArrayArg):
-                b.write_back()
-        given = {id(b.array): b.given for b in bound if isinstance(b, ArrayArg)}
-        torch_like = any(is_torch(a) for a in args)
-        made = [given[id(r)] if id(r) in given else like_caller(r, torch_like) if hasattr(r, "shape") else r
-                for r in results]  # fmt: skip
-        return None if not made else made[0] if len(made) == 1 else tuple(made)
+        return [rank.results(tasks[number].result) for number, rank in enumerate(ranks)]
 
     def _report(self, name: str, report: SimReport) -> None:
         self.reports.append((name, report))
@@ -248,22 +255,3 @@ class CompiledProgram:
 
     def __repr__(self) -> str:
         return f"CompiledProgram({self.program.name!r}, kernels={sorted(self.pto)}, target={self.target.name})"
-
-
-_LEFT_OUT: Final = object()
-
-
-def _all_arguments(function: Function, args: Sequence[Any]) -> list[Any]:
-    """One argument a parameter, `_LEFT_OUT` for those to be made. Raises TypeError for another number of arguments."""
-    outs = [d is ParamDirection.Out for d in function.param_directions]
-    if len(args) == len(outs):
-        return list(args)
-    if function.return_types and len(args) == len(outs) - sum(outs):
-        given = iter(args)
-        return [_LEFT_OUT if out else next(given) for out in outs]
-    names = ", ".join(written_name(p.name_hint) for p in function.params)
-    count = f"{len(outs)} argument{'s' if len(outs) != 1 else ''} ({names})"
-    if function.return_types and any(outs):
-        made = ", ".join(written_name(p.name_hint) for p, out in zip(function.params, outs) if out)
-        count += f" or {len(outs) - sum(outs)} without {made}"
-    raise user_error(TypeError, f"{function.name} takes {count}, got {len(args)}", function.span)

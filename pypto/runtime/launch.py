@@ -12,7 +12,7 @@ from ..errors import InternalError
 from ..ir.enums import FunctionType
 from ..ir.expr import Var
 from ..ir.program import Function, is_incore_type, summarize
-from ..ir.types import ScalarType, TensorType
+from ..ir.types import CommCtxType, DistributedTensorType, ScalarType, TensorType
 from ..passes.pipe_workspace import buffer_of, ring_offsets
 from ..passes.return_lineage import returned_params
 from ..passes.vector_lanes import vector_lanes
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
     from ..simulator.grid import Group
     from ..simulator.scheduler import Scheduler, Steps, Task
+
+
+_PREFETCH_BYTES = 4096
 
 
 class Place(NamedTuple):
@@ -46,8 +49,10 @@ class Launcher:
         report: Callable[[str, SimReport], None],
         scheduler: Scheduler,
         sanitize: bool = False,
+        who: str = "",
     ) -> None:
-        self.functions, self.target, self.kernel = functions, target, kernel
+        """``who`` stands before the names of tasks: the rank, where there are several."""
+        self.functions, self.target, self.kernel, self.who = functions, target, kernel, who
         self.report, self.scheduler, self.sanitize = report, scheduler, sanitize
         self._cores: dict[str, tuple[int, int]] = {}
 
@@ -65,7 +70,7 @@ class Launcher:
         if blocks is None:
             results = yield from run(place or Place(self._groups(function, 1)[0]))
         else:
-            tasks = [self.scheduler.spawn(f"block {group.index} of {function.name}", run(Place(group)))
+            tasks = [self.scheduler.spawn(f"{self.who}block {group.index} of {function.name}", run(Place(group)))
                      for group in self._groups(function, blocks)]  # fmt: skip
             results = (yield from self.scheduler.join(tasks))[-1] if tasks else _returned(function, bound)
         for b in bound:
@@ -100,7 +105,8 @@ class Launcher:
         if place.running is None and len(each) == 1:
             yield from each[0]
             return
-        tasks = [self.scheduler.spawn(f"{core_name(kernel.kind, place.group.index, lane)}, {function.name!r},", steps)
+        core = partial(core_name, kernel.kind, place.group.index)
+        tasks = [self.scheduler.spawn(f"{self.who}{core(lane)}, {function.name!r},", steps)
                  for lane, steps in zip(lanes, each)]  # fmt: skip
         if place.running is None:
             yield from self.scheduler.join(tasks)
@@ -125,8 +131,10 @@ class Launcher:
             "tile.get_block_num": group.grid.blocks,
             "tile.get_subblock_idx": lane,
         }
-        extra = [*(dims[d] for d in dynamic_dims(function)), *(known[op] for op in lane_parameters(function))]
-        report = yield from kernel.start([*tensors, *scalars, *extra], group.core(kernel.kind, lane))
+        extra = [*(dims[d] for d in dynamic_dims(function)), *_workspaces(function)]
+        extra += [known[op] for op in lane_parameters(function)]
+        contexts = _contexts(function, arrays)
+        report = yield from kernel.start([*tensors, *scalars, *contexts, *extra], group.core(kernel.kind, lane))
         self.report(function.name, report)
 
     def _groups(self, function: Function, blocks: int) -> list[Group]:
@@ -149,6 +157,24 @@ class Launcher:
                 found = max((c for c, _ in inside), default=0), max((v for _, v in inside), default=0)
             self._cores[function.name] = found
         return found
+
+
+def _contexts(function: Function, arrays: Sequence[Any]) -> list[Any]:
+    """The communication contexts a kernel is given: its parameters, then those of the other windows."""
+    from ..simulator.ranks import context_of
+
+    given = [a for p, a in zip(function.params, arrays) if isinstance(p.type, CommCtxType)]
+    windows = [a for p, a in zip(function.params, arrays) if isinstance(p.type, DistributedTensorType)]
+    return [*given, *(context_of(w) for w in windows[len(given) :])]
+
+
+def _workspaces(function: Function) -> list[Any]:
+    """The workspace of a kernel's asynchronous prefetches."""
+    if "prefetch.make_context" not in summarize(function).ops:
+        return []
+    import numpy as np
+
+    return [np.zeros(_PREFETCH_BYTES, np.int8)]
 
 
 def _returned(function: Function, values: Sequence[Any]) -> list[Any]:

@@ -10,12 +10,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from pypto.backend.target import Target
 
 # Importing these fills the table of steps.
-from . import control, cross, data
+from . import comm, control, cross, data
 from .cores import Core
 from .scheduler import Steps
 from .steps import AnyStep, Compiler, Env, Functions, plain, resume
 
-__all__ = ["Function", "control", "cross", "data"]
+__all__ = ["Function", "comm", "control", "cross", "data"]
 
 
 class Function:

@@ -172,6 +172,8 @@ def _store_scalar(self: Compiler, op: pto.StoreScalar) -> Step:
         if not buffer.elements.flags.writeable:
             raise PtoError(f"{buffer.name} is read-only")
         buffer.elements[env[pointer].at(env[offset])] = to_scalar(env[value], buffer.dtype)
+        if buffer.changed is not None:
+            buffer.changed.wake()
 
     return guard(store, op)
 

@@ -26,6 +26,7 @@ from .compile import Function
 from .cores import Core
 from .cross import check_end
 from .grid import CUBE, VECTOR, Grid, Group
+from .ranks import Slice
 from .report import SimReport
 from .scalars import width, wrap
 from .scheduler import Scheduler, Steps, run_alone
@@ -145,6 +146,8 @@ def _pointer(what: str, dtype: np.dtype, value: Argument) -> Pointer:
         raise TypeError(f"{what} must be an array of {dtype.name}, got {value.dtype.name}")
     if not value.flags.c_contiguous:
         raise ValueError(f"{what} must be C-contiguous")
+    if isinstance(value, Slice) and value.pointer is not None:
+        return value.pointer
     return Pointer(Buffer(what, value.reshape(-1)), 0)
 
 

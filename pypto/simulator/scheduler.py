@@ -16,6 +16,8 @@ from pypto.errors import Location
 from pypto.pto.errors import PtoError
 
 _NAMED_AT_MOST = 8
+_PAUSES_AT_MOST = 100_000
+"""Pauses in a row, nothing else having happened, after which nothing will."""
 
 
 class Event:
@@ -45,6 +47,9 @@ class Wait(NamedTuple):
     loc: Location | None = None
 
 
+PAUSE = Wait(Event(), "its next turn")
+"""Yielded by a task that asks again and again: the others go first."""
+
 Steps = Generator[Wait, None, Any]
 """The body of a task: yields what it waits for, returns its result."""
 
@@ -68,6 +73,7 @@ class Scheduler:
     def __init__(self) -> None:
         self.ready: deque[Task] = deque()
         self._unfinished: dict[Task, None] = {}
+        self._pauses = 0
 
     def spawn(self, name: str, steps: Steps) -> Task:
         """Add a task; ``name`` is what it is called when nothing can go on."""
@@ -88,8 +94,8 @@ class Scheduler:
     def run(self) -> None:
         """Run every task to its end.
 
-        Raises what a task raises, and PtoError naming the tasks when those that are left all wait. The tasks that are
-        left are closed then.
+        Raises what a task raises, and PtoError naming the tasks when those that are left all wait, or ask in vain. The
+        tasks that are left are closed then.
         """
         ready = self.ready
         try:
@@ -112,9 +118,17 @@ class Scheduler:
         except StopIteration as end:
             task.result, task.done, task.wait = end.value, True, None
             del self._unfinished[task]
+            self._pauses = 0
             task.finished.wake()
         else:
-            task.wait.event.waiting.append(task)
+            if task.wait is not PAUSE:
+                self._pauses = 0
+                task.wait.event.waiting.append(task)
+                return
+            self._pauses += 1
+            if self._pauses > _PAUSES_AT_MOST:
+                raise PtoError(f"nothing can go on: {task.name} asks for what nothing will bring about")
+            self.ready.append(task)
 
 
 def run_alone(name: str, steps: Steps) -> Any:

@@ -10,14 +10,17 @@ import numpy as np
 
 from pypto.pto.errors import PtoError
 
+from .scheduler import Event
+
 
 class Buffer:
     """One array given to a kernel: its elements in order, sharing the array's memory."""
 
-    __slots__ = ("name", "elements", "bytes", "dtype", "size")
+    __slots__ = ("name", "elements", "bytes", "dtype", "size", "changed")
 
-    def __init__(self, name: str, elements: np.ndarray) -> None:
-        self.name, self.elements = name, elements
+    def __init__(self, name: str, elements: np.ndarray, changed: Event | None = None) -> None:
+        """``changed`` is woken by each write, of memory that others wait for."""
+        self.name, self.elements, self.changed = name, elements, changed
         self.bytes = elements.view(np.uint8)
         self.dtype, self.size = elements.dtype, elements.size
 
@@ -61,7 +64,10 @@ class View(NamedTuple):
             low, high = min(low, low + reach), max(high, high + reach)
         if 0 not in sizes and not 0 <= start + low <= start + high < buffer.size:
             reached = start + low if start + low < 0 else start + high
-            raise PtoError(f"window of {buffer.name} reaches element {reached}, but the array has {buffer.size}")
+            peer = "the peer named may be no rank of this run" if buffer.changed is not None else None
+            raise PtoError(
+                f"window of {buffer.name} reaches element {reached}, but the array has {buffer.size}", hint=peer
+            )
         item = buffer.dtype.itemsize
         strides = tuple(stride * item for stride in self.strides)
         if 0 in sizes:
@@ -104,6 +110,8 @@ class Window:
         array = self.array
         if not array.flags.writeable:
             raise PtoError(f"{self.buffer.name} is read-only")
+        if self.buffer.changed is not None:
+            self.buffer.changed.wake()
         rows, cols = data.shape
         axes = _BLOCKED.get(self.layout)
         if array.ndim == 2 and axes is None:

@@ -114,12 +114,13 @@ declare(
     doc="A window of global memory brought near: as `tload`, but later instructions do not wait for it.",
 )
 
-_COMBINE: Mapping[str, Callable[[Array, Array], Array] | None] = {
+COMBINE: Mapping[str, Callable[[Array, Array], Array] | None] = {
     "atomic_none": None,
     "atomic_add": np.add,
     "atomic_max": np.maximum,
     "atomic_min": np.minimum,
 }
+"""What a store with each ``atomicType`` makes of old and new elements; None replaces them."""
 
 
 def _check_store(site: Site) -> None:
@@ -156,7 +157,7 @@ def _store(site: Site) -> Run:
     tile = site.tile("src")
     dtype = site.view("dst").numpy
     relu = site.attrs["reluPreMode"] == "normal_relu"
-    combine = _COMBINE[site.attrs["atomicType"]]
+    combine = COMBINE[site.attrs["atomicType"]]
     drains = tile.loc == "acc"
 
     def run(src: TileValue, dst: WindowValue) -> None:

@@ -1,0 +1,73 @@
+"""The arguments of one rank's run: checked against the parameters, shared where they are windows, and handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ..errors import user_error
+from ..ir.enums import ParamDirection
+from ..ir.expr import Var
+from ..ir.naming import written_name
+from ..ir.program import Function
+from ..ir.types import DistributedTensorType, ScalarType, TensorType
+from .arrays import ArrayArg, bind_array, bind_scalar, is_torch, like_caller, new_array
+
+LEFT_OUT: Final = object()
+
+
+def all_arguments(function: Function, args: Sequence[Any]) -> list[Any]:
+    """One argument a parameter, `LEFT_OUT` for those to be made. Raises TypeError for another number of arguments."""
+    outs = [d is ParamDirection.Out for d in function.param_directions]
+    if len(args) == len(outs):
+        return list(args)
+    if function.return_types and len(args) == len(outs) - sum(outs):
+        given = iter(args)
+        return [LEFT_OUT if out else next(given) for out in outs]
+    names = ", ".join(written_name(p.name_hint) for p in function.params)
+    count = f"{len(outs)} argument{'s' if len(outs) != 1 else ''} ({names})"
+    if function.return_types and any(outs):
+        made = ", ".join(written_name(p.name_hint) for p, out in zip(function.params, outs) if out)
+        count += f" or {len(outs) - sum(outs)} without {made}"
+    raise user_error(TypeError, f"{function.name} takes {count}, got {len(args)}", function.span)
+
+
+class RankArguments:
+    """What one rank runs a function on. ``values`` are arrays and numbers, ``dims`` the symbols of their shapes."""
+
+    def __init__(self, function: Function, given: Sequence[Any]) -> None:
+        """Raises TypeError or ValueError for an argument that does not fit its parameter, naming it."""
+        self.dims: dict[Var, int] = {}
+        bound: list[Any] = []
+        for param, value in zip(function.params, all_arguments(function, given)):
+            is_tensor = isinstance(param.type, TensorType)
+            array = bind_array(param, value, self.dims) if is_tensor and value is not LEFT_OUT else value
+            bound.append(array if is_tensor else bind_scalar(param, value))
+            if isinstance(param.type, ScalarType) and param.type.dtype.is_int():
+                self.dims[param] = bound[-1]
+        self._torch = any(is_torch(a) for a in given)
+        self._bound = [new_array(p, self.dims) if b is LEFT_OUT else b for p, b in zip(function.params, bound)]
+        self.values = [b.array if isinstance(b, ArrayArg) else b for b in self._bound]
+
+    def results(self, returned: Sequence[Any]) -> Any:
+        """Bring results to the caller's arrays; what the caller is given: those arrays, or new ones."""
+        for b, value in zip(self._bound, self.values):
+            if isinstance(b, ArrayArg):
+                if value is not b.array:
+                    b.array[...] = value
+                b.write_back()
+        given = {id(v): b.given for b, v in zip(self._bound, self.values) if isinstance(b, ArrayArg)}
+        made = [given[id(r)] if id(r) in given else like_caller(r, self._torch) if hasattr(r, "shape") else r
+                for r in returned]  # fmt: skip
+        return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+
+def share_windows(function: Function, ranks: Sequence[RankArguments]) -> None:
+    """Make each distributed tensor of the ranks one window. Raises ValueError where their slices differ in shape."""
+    from ..simulator.ranks import Window
+
+    for i, param in enumerate(function.params):
+        if isinstance(param.type, DistributedTensorType):
+            window = Window(written_name(param.name_hint), [rank.values[i] for rank in ranks])
+            for rank, own in zip(ranks, window.slices):
+                rank.values[i] = own
