@@ -71,6 +71,7 @@ def tested_on(folder: Path) -> dict[str, frozenset[str]]:
 
 def statuses(folder: Path) -> list[Status]:
     """Every operator a user can write, in order of name."""
+    importlib.import_module("pypto.ops.distributed")
     tested = tested_on(folder)
     found = []
     for decl in sorted(all_decls(), key=lambda d: d.name):

@@ -44,9 +44,21 @@ def _moved(target: Target) -> Iterable[DataType]:
     return _RAW if target.module_arch == "a5" else _RAW[:1]
 
 
+_PREFETCHES = ("prefetch.make_context", "prefetch.async_prefetch", "prefetch.session", "prefetch.wait")
+_PREFETCHED = """ctx = pl.prefetch.make_context()
+event = pl.prefetch.async_prefetch(x0, ctx)
+pl.prefetch.wait(event, pl.prefetch.session(ctx))
+pl.store(pl.load(x0, [0, 0], [1, 256]), [0, 0], y0)"""
+
+
+def _row(x: Array, y: Array) -> None:
+    y[...] = x
+
+
 _DTYPES = {"tile.prefetch": _stated("tile.prefetch", "dst"), "tile.print": _stated("tile.print", "src")}
 CASES = [
     *(_case(op, line, _DTYPES.get(op, fixed(DataType.FP32))) for op, line in _LINES.items()),
     _case("tile.prefetch", _LINES["tile.prefetch"], _moved, bits=True),
     *(_case(op, "", _moved, bits=True) for op in ("tile.load", "tile.store")),
+    *(Script(op, _PREFETCHED, [(1, 256)], [(1, 256)], _row).case(fixed(DataType.FP32)) for op in _PREFETCHES),
 ]

@@ -11,6 +11,7 @@ import gather_cases
 import hint_cases
 import memory_cases
 import mx_cases
+import rank_cases
 import reduction_cases
 import tensor_cases
 import tensor_script_cases
@@ -30,6 +31,7 @@ CASES = [
         tensor_cases,
         tensor_script_cases,
         hint_cases,
+        rank_cases,
     )
     for case in module.CASES
 ]
