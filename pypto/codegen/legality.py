@@ -77,6 +77,8 @@ class _Checker:
         self.layouts: dict[str, str] = {}
         """Layout of the tensor each view or window is of, by SSA name."""
         self.places: dict[str, Place] = {}
+        self.owners: dict[str, str] = {}
+        """The tile each tile of scales was bound to since it was filled, by SSA name."""
 
     def check(self, op: Op) -> None:
         rule = _RULES.get(op.kind)
@@ -84,6 +86,7 @@ class _Checker:
             rule(self, op)
 
     def tensor_view(self, op: Op) -> None:
+        _check_pairs(op)
         self.layouts[op.result.name] = op.layout
 
     def window(self, op: Op) -> None:
@@ -92,6 +95,7 @@ class _Checker:
     def tile(self, op: Op) -> None:
         address = None if op.addr is None else _constant(op.addr)
         self.places[op.result.name] = place_of(_operand(op.result), op.result.name, address)
+        _check_pairs(op)
         _check_tile(op.result.type, self.target)
 
     def subview(self, op: Op) -> None:
@@ -131,6 +135,10 @@ class _Checker:
         op.roles, error = _verdict(op.mnemonic, ins, outs, attrs, self.layouts.get(window or ""), self.target)
         if error is not None:
             raise error
+        if op.mnemonic == "pto.tget_scale_addr":
+            self._bind_scales(op.outs[0].name, op.ins[0].name)
+        elif op.mnemonic == "pto.tmov":
+            self.owners.pop(op.outs[0].name, None)
         self._apart(op)
 
     def _apart(self, op: Op) -> None:
@@ -150,6 +158,27 @@ class _Checker:
                     f"{names.get(first, first)} overlaps {names.get(second, second)} in memory",
                     hint=f"give {names.get(first, first)} a tile of its own",
                 )
+
+    def _bind_scales(self, scales: str, data: str) -> None:
+        """Scales stand where the cube looks for those of one tile, to which they were moved before they were bound."""
+        from ..pto.errors import PtoError
+
+        if self.owners.setdefault(scales, data) != data:
+            raise PtoError(
+                "these scales were bound to another tile before, and stand where the cube looks for that one's",
+                hint="move the scales anew for each tile they belong to",
+            )
+
+
+def _check_pairs(op: Op) -> None:
+    """PTO counts 4-bit elements in pairs, of which its extents say how many; extents here are of elements."""
+    from ..pto.errors import PtoError
+
+    if "f4E2M1x2" in op.result.type:
+        raise PtoError(
+            "FP4 elements share bytes, and kernels of them cannot be written as PTO",
+            hint="give the kernel FP8E4M3FN elements, which hold every FP4 value",
+        )
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,8 @@ from ..ir.stmt import AssignStmt, EvalStmt, Stmt
 from .base import P, Pass, function_pass
 from .emitting import EmittingRewriter, build, kind_of, reinfer
 
-_PRODUCTS = {"tile.matmul_mx": 0, "tile.matmul_mx_bias": 0, "tile.matmul_mx_acc": 1}
+_FORMS = {"": 0, "_bias": 0, "_acc": 1}
+_PRODUCTS = {f"tile.{kind}_mx{form}": first for kind in ("matmul", "gemv") for form, first in _FORMS.items()}
 """Where the left operand stands; its scales, the right operand and that one's scales follow."""
 _SIDES = {(MemorySpace.LeftScale, MemorySpace.Left), (MemorySpace.RightScale, MemorySpace.Right)}
 

@@ -91,3 +91,10 @@ def test_random_numbers_are_those_of_a_device_and_one_target_has_them(dtype, rou
     assert "pto.trandom ins(" in compiled.pto["k"]
     with pytest.raises(ValueError, match="its generator is not specified publicly"):
         compiled(np.zeros((16, 64), dtype.lower()))
+
+
+def test_kernels_of_elements_that_share_bytes_are_refused_rather_than_miscounted():
+    lines = (LOAD.replace("valid_shape=[m, n]", ""), "pl.store(t, [0, 0], y)")
+    with pytest.raises(ValueError, match="FP4 elements share bytes") as caught:
+        compile_text(kernel(*(line.replace(", )", ")") for line in lines), dtype="FP4"), ASCEND950)
+    assert "FP8E4M3FN" in str(caught.value)
