@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..backend import current_target
-from ..codegen import PTOCodegen, kernel_kind
+from ..codegen import PTOCodegen, generate_orchestration, kernel_kind
 from ..codegen.module import kernel_groups
 from ..codegen.wrapper import kernel_wrapper
-from ..codegen.wrapper.config import kernel_path
+from ..codegen.wrapper.config import kernel_config, kernel_path
 from ..errors import Error
-from ..ir.enums import CoreType
+from ..ir.enums import CoreType, FunctionType
 from ..ir.program import Function, Program, is_incore_type, summarize
 
 Assemble = Callable[[str, str, str], str]
@@ -87,9 +87,33 @@ def generate(
             emit(files, name, kernels, write_module(kernels, name, program), output_dir, skip_ptoas)
         except (Error, ValueError, TypeError, RuntimeError) as error:
             failures.append((name, error))
+    orchestrations = [f for f in rest if f.func_type is FunctionType.Orchestration]
+    for function in orchestrations:
+        try:
+            emit_orchestration(files, program, function, with_table=len(orchestrations) == 1)
+        except (Error, ValueError, TypeError, RuntimeError) as error:
+            failures.append((function.name, error))
     if failures:
         raise PartialCodegenError(failure_report(failures), files)
     return files
+
+
+def emit_orchestration(files: dict[str, str], program: Program, function: Function, with_table: bool) -> None:
+    """Add to ``files`` the C++ of an Orchestration function and, ``with_table``, that of the kernels it launches.
+
+    A folder has one table: a program of several orchestrations has none.
+    """
+    made = generate_orchestration(program, function)
+    files[f"orchestration/{function.name}.cpp"] = made.code
+    if not with_table:
+        return
+    files["kernel_config.py"] = kernel_config(
+        function.name,
+        made.func_name_to_id,
+        made.func_name_to_core_type,
+        made.func_name_to_signature,
+        made.orchestration_signature,
+    )
 
 
 def failure_summary(error: Exception, function: str) -> str:

@@ -8,6 +8,7 @@ from pypto import backend, codegen
 from pypto.errors import Diagnosed, VerificationError
 from pypto.ir import CoreType, FunctionType
 from pypto.ir.pass_manager import PassManager
+from pypto.runtime import device_files
 
 
 def test_the_unit_asks_for_its_arguments_and_runs_the_tasks():
@@ -330,6 +331,23 @@ def test_a_task_that_returns_a_scalar_is_refused():
     with pytest.raises(ValueError, match="'count' returns a scalar") as caught:
         statements(body, kernels=kernel)
     assert isinstance(caught.value, Diagnosed)
+
+
+def test_the_files_of_a_program_have_its_orchestration_and_the_table_of_its_kernels(tmp_path):
+    launch = "out, _ = pl.submit(self.copy, x, out)"
+    text = PREDICATED.replace("LAUNCH", launch)
+    made = PassManager.get_strategy().run_passes(pl.parse_program(text))
+    files = device_files.generate(made, str(tmp_path), skip_ptoas=True)
+    assert files["orchestration/main.cpp"] == generate(made).code
+    table = files["kernel_config.py"]
+    assert '"func_id": 0,' in table and '"name": "copy",' in table and '"core_type": "aiv",' in table
+    assert '"signature": [_D.IN, _D.IN, _D.OUT],' in table and '"orchestration" / "main.cpp"' in table
+    second = text.replace("return out\n", f"return out\n{text[text.rindex('    @pl'):].replace('main', 'other')}", 1)
+    both = device_files.generate(
+        PassManager.get_strategy().run_passes(pl.parse_program(second)), str(tmp_path), skip_ptoas=True
+    )
+    assert {"orchestration/main.cpp", "orchestration/other.cpp"} <= both.keys()
+    assert "kernel_config.py" not in both
 
 
 def test_only_an_orchestration_of_the_program_is_written():
