@@ -14,6 +14,7 @@ from ..ir.scalar import build_scalar
 from ..ir.span import UNKNOWN_SPAN
 from ..ir.tensor_view_semantics import build_logical_strides_from_layout
 from ..ir.types import TensorType
+from ..ir.visitor import walk
 from .context import Op, Value
 from .types import partition_text, scalar_text, tensor_view_text
 
@@ -45,6 +46,11 @@ def strides_of(type: TensorType) -> tuple[Sequence[Expr], TensorLayout]:
         strides = build_logical_strides_from_layout(shape, layout)
         return (*strides[:-1], shape[-2]), TensorLayout.DN
     return build_logical_strides_from_layout(shape, layout), layout
+
+
+def collect_vars_from_shape_expr(expr: Expr) -> list[Var]:
+    """The symbols a dimension is an expression of, in order of appearance."""
+    return list(dict.fromkeys(node for node in walk(expr) if isinstance(node, Var)))
 
 
 def tensor_view_op(

@@ -22,7 +22,7 @@ from .expr import Call, Expr, GlobalVar, IterArg, MakeTuple, MemRef, Var, index_
 from .program import Function, Program
 from .scalar import scalar_const
 from .span import UNKNOWN_SPAN, Span
-from .stmt import AssignStmt, BreakStmt, ContinueStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt
+from .stmt import AssignStmt, BreakStmt, ContinueStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt
 from .types import TensorType, TensorView, TileType, TileView, TupleType, Type, UnknownType
 
 
@@ -352,6 +352,12 @@ class IRBuilder:
     def make_tuple(self, elements: Iterable[Expr], span: Span | None = None) -> MakeTuple:
         """Several values as one."""
         return MakeTuple(elements, span or Span.here())
+
+    def eval_stmt(self, expr: Expr, span: Span | None = None) -> EvalStmt:
+        """Append ``expr``, computed for its effect."""
+        made = EvalStmt(self._typed(expr), span or Span.here())
+        self.emit(made)
+        return made
 
     def return_stmt(self, values: Expr | Iterable[Expr] | None = None, span: Span | None = None) -> ReturnStmt:
         items = [] if values is None else [values] if isinstance(values, Expr) else list(values)

@@ -14,7 +14,23 @@ from ..ir.types import DistributedTensorType, TensorType, TileType, Type, implic
 from .dist_rules import ATOMIC_DTYPES, check_coordinates, check_peer, check_same_elements, is_integer
 from .regions import check_offsets, read_region
 from .registry import Bound, Core, Pto, WriteChannel, declare, no_result
-from .rules import dim_text, exceeds, index, plus, shaped, static_shape, tile_type, times, valid_of, value
+from .rules import (
+    at_most,
+    dim_text,
+    exceeds,
+    greatest,
+    index,
+    least,
+    minus,
+    plus,
+    same,
+    shaped,
+    static_shape,
+    tile_type,
+    times,
+    valid_of,
+    value,
+)
 from .tile_memory import atomic_effect
 
 _VEC = MemorySpace.Vec
@@ -45,9 +61,21 @@ def remote_region(b: Bound) -> Sequence[Expr]:
     held, source = valid_of(b, "target"), readable_shape(b)
     if b["allow_physical_tail_padding"]:
         held = _padded(held, target.dtype.bits)
-    window = b.dims("shape")
+    window, offsets = b.dims("shape"), b.dims("offsets")
     requested = b.dims("valid_shape") or window
-    return read_region(b, source, held, b.dims("offsets"), window, requested, no_clamp="a remote load does not clamp")
+    region = read_region(b, source, held, offsets, window, requested, no_clamp="a remote load does not clamp")
+    return [_held(*axis) for axis in zip(region, source, held, offsets)]
+
+
+def _held(want: Expr, size: Expr, valid: Expr, offset: Expr) -> Expr:
+    """What of an extent a slice has whose own extent only a run knows: nothing past it is read.
+
+    An offset only a run knows, in a slice that is all valid, is trusted, as a load trusts it.
+    """
+    if value(valid) is not None or at_most(plus(offset, want), valid) or (same(valid, size) and value(offset) is None):
+        return want
+    rest = minus(valid, offset)
+    return least(want, rest if value(offset) == 0 else greatest(index_const(0), rest))
 
 
 def _check_valid_shape(b: Bound) -> None:

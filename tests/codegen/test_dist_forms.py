@@ -178,3 +178,9 @@ def test_signals_are_32_bit_integers():
     with pytest.raises(ValueError, match="'signal' must be a tensor window of INT32") as caught:
         text_of(listen)
     assert "pld.system.wait(signal" in str(caught.value)
+
+
+def test_the_symbols_of_a_dimension_are_listed_once_in_order():
+    n, m = (ir.Var(name, ir.ScalarType(pl.INDEX)) for name in "nm")
+    assert [v.name_hint for v in codegen.collect_vars_from_shape_expr(n * m + n)] == ["n", "m"]
+    assert codegen.collect_vars_from_shape_expr(ir.ConstInt(4, pl.INDEX)) == []

@@ -110,3 +110,13 @@ def test_types_made_by_the_builder():
     assert ib.memref("base", 64, 128).size == 128
     with pytest.raises(TypeError, match="exactly three positional arguments"):
         ib.memref(0x1000, 1024, 0, 7)
+
+
+def test_a_call_for_its_effect_is_a_statement():
+    ib = IRBuilder()
+    with ib.function("tell", type=ir.FunctionType.InCore) as f:
+        call = ir.create_op_call("system.bar_all", [], {}, ir.Span.unknown())
+        made = ib.eval_stmt(call)
+        ib.return_stmt()
+    body = ir.flatten_to_stmts(f.get_result().body)
+    assert body[0] is made and made.expr is call and made.span.is_valid()

@@ -291,3 +291,15 @@ def test_slices_of_a_window_are_alike():
         compiled.run_ranks([[signal(4)], [signal(5)]])
     with pytest.raises(ValueError, match=r"order must name each of the ranks 0 to 1 once, got \[0, 0\]"):
         compiled.run_ranks([[signal(4)], [signal(4)]], order=[0, 0])
+
+
+@pytest.mark.parametrize("extent", [3, 16, 20])
+def test_a_remote_load_stops_where_a_slice_of_unknown_extent_ends(extent):
+    @pl.function(type=pl.FunctionType.InCore)
+    def head(data: pld.DistributedTensor[[1, N], pl.FP32], out: pl.Out[pl.Tensor[[1, 16], pl.FP32]]):
+        pl.store(pld.tile.remote_load(data, 1, [0, 0], [1, 16]), [0, 0], out)
+
+    (own, other), out = arrays(2, 1, extent), zeros(1, 16)
+    pl.compile(head, skip_ptoas=True).run_ranks([[own, out], [other, zeros(1, 16)]])
+    read = min(extent, 16)
+    assert np.array_equal(out[:, :read], other[:, :read]) and not out[:, read:].any()
