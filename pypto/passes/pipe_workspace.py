@@ -22,11 +22,22 @@ def buffer_of(function: Function) -> Var | None:
     return last if isinstance(last, Var) and last.name_hint == BUFFER else None
 
 
+def without_buffer(function: Function) -> Function:
+    """``function`` as its author wrote it, without the buffer; for its parameters only."""
+    if buffer_of(function) is None:
+        return function
+    return function.replace(params=function.params[:-1], param_directions=function.param_directions[:-1])
+
+
+def slots_of(setup: Call) -> int:
+    """Slots of each ring of a pipe."""
+    return setup.kwargs.get("slot_num") or _DEFAULT_SLOTS[setup.kwargs["dir_mask"]]
+
+
 def ring_bytes(setup: Call) -> int:
     """Bytes of the rings of one pipe, one for each direction."""
     mask = setup.kwargs["dir_mask"]
-    slots = setup.kwargs.get("slot_num") or _DEFAULT_SLOTS[mask]
-    return (2 if mask == _BOTH_WAYS else 1) * slots * setup.kwargs["slot_size"]
+    return (2 if mask == _BOTH_WAYS else 1) * slots_of(setup) * setup.kwargs["slot_size"]
 
 
 def _place(setup: Call) -> tuple[int, int]:

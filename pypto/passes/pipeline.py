@@ -43,6 +43,7 @@ PIPELINE: tuple[str, ...] = (
     "split_vector_kernel",
     "stamp_tfree_split",
     "normalize_return_order",
+    "skew_cross_core_pipeline",
     "lower_pipeline_loops",
     "canonicalize_io_order",
     "materialize_tensor_strides",

@@ -18,6 +18,7 @@ from ..ir.expr import ConstInt, Var
 from ..ir.naming import written_name
 from ..ir.program import Function, Program, is_incore_type, is_orchestration_like, summarize
 from ..ir.types import TensorType
+from ..passes.pipe_workspace import without_buffer
 
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
@@ -111,17 +112,18 @@ class CompiledProgram:
     @property
     def params(self) -> list[ParamInfo]:
         """The entry function's parameters."""
-        return [ParamInfo.of(p, d) for p, d in self.entry.directed_params()]
+        return [ParamInfo.of(p, d) for p, d in without_buffer(self.entry).directed_params()]
 
     @property
     def param_names(self) -> list[str]:
         """Names of the entry function's parameters, as written."""
-        return [written_name(p.name_hint) for p in self.entry.params]
+        return [written_name(p.name_hint) for p in without_buffer(self.entry).params]
 
     @property
     def output_indices(self) -> list[int]:
         """Which parameters of the entry function a call only writes: those it may leave out."""
-        return [i for i, d in enumerate(self.entry.param_directions) if d is ParamDirection.Out]
+        directions = without_buffer(self.entry).param_directions
+        return [i for i, d in enumerate(directions) if d is ParamDirection.Out]
 
     @property
     def has_return(self) -> bool:

@@ -11,6 +11,7 @@ from ..ir.expr import Var
 from ..ir.naming import written_name
 from ..ir.program import Function
 from ..ir.types import DistributedTensorType, ScalarType, TensorType
+from ..passes.pipe_workspace import without_buffer
 from .arrays import ArrayArg, bind_array, bind_scalar, is_torch, like_caller, new_array
 
 LEFT_OUT: Final = object()
@@ -39,13 +40,15 @@ class RankArguments:
         """Raises TypeError or ValueError for an argument that does not fit its parameter, naming it."""
         self.dims: dict[Var, int] = {}
         bound: list[Any] = []
-        for param, value in zip(function.params, all_arguments(function, given)):
+        written = without_buffer(function)
+        for param, value in zip(written.params, all_arguments(written, given)):
             is_tensor = isinstance(param.type, TensorType)
             array = bind_array(param, value, self.dims) if is_tensor and value is not LEFT_OUT else value
             bound.append(array if is_tensor else bind_scalar(param, value))
             if isinstance(param.type, ScalarType) and param.type.dtype.is_int():
                 self.dims[param] = bound[-1]
         self._torch = any(is_torch(a) for a in given)
+        bound += [LEFT_OUT] * (len(function.params) - len(bound))
         self._bound = [new_array(p, self.dims) if b is LEFT_OUT else b for p, b in zip(function.params, bound)]
         self.values = [b.array if isinstance(b, ArrayArg) else b for b in self._bound]
 
