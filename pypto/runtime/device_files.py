@@ -14,6 +14,7 @@ from ..codegen.wrapper.config import kernel_config, kernel_path
 from ..errors import Error
 from ..ir.enums import CoreType, FunctionType
 from ..ir.program import Function, Program, is_incore_type, summarize
+from ..passes.context import current_or_default
 
 Assemble = Callable[[str, str, str], str]
 """Gives the C++ of PTO text, its module's name and the output folder."""
@@ -113,6 +114,8 @@ def emit_orchestration(files: dict[str, str], program: Program, function: Functi
         made.func_name_to_core_type,
         made.func_name_to_signature,
         made.orchestration_signature,
+        current_or_default().runtime,
+        enable_sdma=program.contains("prefetch.make_context"),
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from orchestrations import COPY, KERNELS, UPDATE, T, entry, generate, program, statements
 
 import pypto.language as pl
-from pypto import backend, codegen
+from pypto import backend, codegen, passes
 from pypto.errors import Diagnosed, VerificationError
 from pypto.ir import CoreType, FunctionType
 from pypto.ir.pass_manager import PassManager
@@ -342,6 +342,10 @@ def test_the_files_of_a_program_have_its_orchestration_and_the_table_of_its_kern
     table = files["kernel_config.py"]
     assert '"func_id": 0,' in table and '"name": "copy",' in table and '"core_type": "aiv",' in table
     assert '"signature": [_D.IN, _D.IN, _D.OUT],' in table and '"orchestration" / "main.cpp"' in table
+    assert '"runtime": "tensormap_and_ringbuffer"' in table and "enable_sdma" not in table
+    with passes.PassContext(runtime=passes.RuntimeKind.HOST_BUILD_GRAPH):
+        table = device_files.generate(made, str(tmp_path), skip_ptoas=True)["kernel_config.py"]
+    assert '"runtime": "host_build_graph"' in table
     second = text.replace("return out\n", f"return out\n{text[text.rindex('    @pl'):].replace('main', 'other')}", 1)
     both = device_files.generate(
         PassManager.get_strategy().run_passes(pl.parse_program(second)), str(tmp_path), skip_ptoas=True
