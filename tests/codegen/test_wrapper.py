@@ -174,6 +174,29 @@ def test_a_program_is_pto_text_or_wrapped_kernels(tmp_path, monkeypatch):
     assert list(files) == ["kernels/aiv/double.cpp"] and "double(x" in files["kernels/aiv/double.cpp"]
 
 
+def test_the_table_says_which_runtime_and_that_kernels_prefetch(tmp_path, monkeypatch):
+    @pl.program
+    class Fetched:
+        @pl.function(type=pl.FunctionType.InCore)
+        def copy(
+            self, x: pl.Tensor[[1, 128], pl.FP32], out: pl.Out[pl.Tensor[[1, 128], pl.FP32]]
+        ) -> pl.Tensor[[1, 128], pl.FP32]:
+            context = pl.prefetch.make_context()
+            event = pl.prefetch.async_prefetch(x, context)
+            pl.prefetch.wait(event, pl.prefetch.session(context))
+            return pl.store(pl.load(x, [0, 0], [1, 128]), [0, 0], out)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: pl.Tensor[[1, 128], pl.FP32]) -> pl.Tensor[[1, 128], pl.FP32]:
+            out = pl.create_tensor([1, 128], dtype=pl.FP32)
+            return self.copy(x, out)
+
+    monkeypatch.setattr(pto_backend, "_compile_pto_module", lambda text, name, folder, planner=None: CPP)
+    with passes.PassContext(target=backend.ASCEND910B, runtime=passes.RuntimeKind.HOST_BUILD_GRAPH):
+        table = pto_backend.generate(passes.run_pipeline(Fetched), str(tmp_path))["kernel_config.py"]
+    assert '"enable_sdma": True' in table and '"runtime": "host_build_graph"' in table
+
+
 def test_kernels_that_cannot_be_written_are_reported_with_those_that_can(tmp_path):
     def emit(files, name, kernels, text, folder, skip):
         if name == "triple":
