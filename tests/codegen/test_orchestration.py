@@ -263,6 +263,18 @@ def test_an_id_that_a_pass_waits_for_is_kept_where_every_scope_sees_it():
     assert "if (b_tid.is_valid()) params_t2_deps[params_t2_deps_count++] = b_tid;" in found
 
 
+def test_a_launch_may_be_as_wide_as_the_chip():
+    body = f"""
+        a, tid = pl.spmd_submit(self.copy, x, out, core_num=pl.system.available_cluster_count(), attrs={COPY})
+        n = pl.system.available_aiv_count()
+        b, last = pl.spmd_submit(self.copy, x, out, core_num=n // 2, attrs={COPY})
+    """
+    found = statements(body)
+    assert "params_t0.launch_spec.set_block_num(rt_available_cluster_count());" in found
+    assert any(x.endswith(" n = rt_available_aiv_count();") for x in found)
+    assert "params_t1.launch_spec.set_block_num((n / 2));" in found
+
+
 def test_blocks_are_cores_on_the_950():
     backend.set_backend_type(backend.BackendType.Ascend950)
     found = statements(f"a, tid = pl.spmd_submit(self.copy, x, out, core_num=4, attrs={COPY})")

@@ -28,7 +28,7 @@ from ...ir.stmt import (
 from ...ir.types import CommCtxType, ScalarType, TensorType, TupleType
 from ...ir.visitor import walk
 from ..context import Op
-from . import arrays, control_flow, packed, tensors
+from . import arrays, control_flow, packed, tasks, tensors
 from .blocks import Allocation, Block, Handle
 from .cpp import Unit, cpp, scalar_type
 from .expressions import ExpressionWriter
@@ -347,9 +347,10 @@ _STATEMENTS: dict[type, Writer] = {
 _OPERATORS: dict[str, Any] = {
     **tensors.OPERATORS,
     **arrays.OPERATORS,
+    **tasks.OPERATORS,
     "system.task_dummy": lambda builder, call, var: builder.tasks.barrier(call, var),
 }
 _EFFECTS: dict[str, Any] = tensors.EFFECTS
-_SCALAR_CALLS: dict[str, Any] = {**tensors.SCALARS, **arrays.SCALARS}
+_SCALAR_CALLS: dict[str, Any] = {**tensors.SCALARS, **arrays.SCALARS, **tasks.SCALARS}
 
 

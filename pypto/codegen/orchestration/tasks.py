@@ -260,6 +260,23 @@ def _bare(expr: Expr) -> Expr:
     return expr
 
 
+def _count(builder: OrchestrationBuilder, call: Call) -> str:
+    """How many cores, or groups of them, there are: known to the runtime."""
+    return cpp("call", _COUNTS[call.op.name], [])
+
+
+def _count_into(builder: OrchestrationBuilder, call: Call, var: Var) -> None:
+    builder.assign_scalar(var, _count(builder, call), natural=True)
+
+
+_COUNTS = {
+    "system.available_cluster_count": "rt_available_cluster_count",
+    "system.available_aiv_count": "rt_available_aiv_count",
+}
+OPERATORS = dict.fromkeys(_COUNTS, _count_into)
+SCALARS = dict.fromkeys(_COUNTS, _count)
+
+
 def _title(number: int, launch: Launch) -> str:
     names = " + ".join(k.name for k in launch.kernels)
     if not launch.path:
