@@ -185,20 +185,6 @@ def test_tensor_arithmetic_needs_a_core():
     refused(build, line="y = pl.exp(a)", match="outside any InCore scope", hint="pl.at")
 
 
-def test_a_kernel_is_for_the_cube_or_for_a_vector_core():
-    def build():
-        @pl.function(type=pl.FunctionType.InCore)
-        def k(a: pl.Tensor[[16, 16], pl.FP16], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
-            x = pl.load(a, [0, 0], [16, 16], target_memory=pl.Mem.Mat)
-            pl.exp(pl.load(a, [0, 0], [16, 16]))
-            pl.store(pl.matmul(x, x), [0, 0], out)
-
-        pl.compile(k)
-
-    error = refused(build, line="pl.exp(", match="needs the cube", hint="pl.at")
-    assert isinstance(error, ValueError)
-
-
 def test_reading_outside_a_tensor_at_run_time_names_the_line():
     @pl.function(type=pl.FunctionType.InCore)
     def k(a: pl.Tensor[[32, 16], pl.FP32], row: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):

@@ -203,7 +203,7 @@ def test_program_mistakes():
         @pl.program
         class NoSelf:
             @pl.function
-            def f(x: pl.Scalar[pl.INT32]):
+            def f(x):
                 return x
 
     with pytest.raises(ParserSyntaxError, match="has no @pl.function methods"):

@@ -115,7 +115,7 @@ def test_identity_copy_of_whole_rows(target, rng):
     np.testing.assert_array_equal(kept, x)
 
 
-REPACKED = [(16, 0, 64, "rows lie apart"), (1, "i", 0, "at run time only")]
+REPACKED = [(16, 0, 64, "rows lie apart"), (1, "i", 0, "a dynamic-offset tile.slice")]
 
 
 @pytest.mark.parametrize(("rows", "row", "col", "reason"), REPACKED)
