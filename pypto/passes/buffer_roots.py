@@ -1,7 +1,8 @@
 """Which buffers a tensor variable of a host function may be.
 
 A buffer is named by the variable it begins as: a parameter, or what an operator or an unknown function made. A slice
-is a buffer of its own. Loops and branches may hand on one of several, so the answer is a set.
+is a buffer of its own, unless views are asked to be followed. Loops and branches may hand on one of several, so the
+answer is a set.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from ..ir.program import Function
 from ..ir.stmt import AssignStmt
 from ..ir.types import TensorType, TupleType
 from .bodies import FlowVisitor
-from .return_lineage import ReturnLineage, written_arg
+from .return_lineage import ReturnLineage, viewed_arg, written_arg
 
 
 class ValueSources:
     """What values are other names of. Assignments are told to `note` in order."""
 
-    def __init__(self, lineage: ReturnLineage) -> None:
-        self._lineage = lineage
+    def __init__(self, lineage: ReturnLineage, views: bool = False) -> None:
+        self._lineage, self._views = lineage, views
         self._tuples: dict[Var, Expr] = {}
 
     def note(self, op: AssignStmt) -> None:
@@ -42,15 +43,16 @@ class ValueSources:
             return None
         if isinstance(value, Call) and isinstance(value.op, GlobalVar):
             return self._lineage.returned_arg(value, 0)
-        return written_arg(value)
+        written = written_arg(value)
+        return viewed_arg(value) if written is None and self._views else written
 
 
 class BufferRoots(FlowVisitor):
-    """The buffers of every tensor variable of ``function``; `of` answers."""
+    """The buffers of every tensor variable of ``function``; `of` answers. ``views`` follows views to what they show."""
 
-    def __init__(self, function: Function, lineage: ReturnLineage) -> None:
+    def __init__(self, function: Function, lineage: ReturnLineage, views: bool = False) -> None:
         super().__init__()
-        self._sources = ValueSources(lineage)
+        self._sources = ValueSources(lineage, views)
         self._targets_of: dict[Var, list[Var]] = {}
         self._roots: dict[Var, set[Var]] = {p: {p} for p in function.params if isinstance(p.type, TensorType)}
         self.visit(function.body)

@@ -8,7 +8,7 @@ from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ReturnStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts
 from ..ir.types import TensorType, TupleType
-from ..ops.registry import ArgEffect, arg_effect
+from ..ops.registry import ArgEffect, arg_effect, decl_of
 
 
 def returned_params(function: Function) -> list[int | None]:
@@ -63,9 +63,17 @@ def written_arg(call: Expr) -> Expr | None:
     return None
 
 
-def parameter_of(function: Function) -> dict[Var, Var]:
-    """For each variable that is a parameter's buffer, written or not, that parameter."""
-    tracer = _Tracer(function, ReturnLineage({function.name: function}))
+def viewed_arg(call: Expr) -> Expr | None:
+    """The tensor argument whose memory an operator's tensor result is a view of."""
+    decl = decl_of(call)
+    if decl is None or decl.inherits is None or not isinstance(call, Call) or not isinstance(call.type, TensorType):
+        return None
+    return call.args[decl.arg_index(decl.inherits)]
+
+
+def origin_of(function: Function) -> dict[Var, Var]:
+    """For each tensor, the parameter or the view that it is, written or not."""
+    tracer = _Tracer(function, ReturnLineage({function.name: function}), views=True)
     tracer.block(function.body)
     return tracer.roots
 
@@ -73,10 +81,10 @@ def parameter_of(function: Function) -> dict[Var, Var]:
 class _Tracer:
     """Follows buffers through aliases, in-place operators, calls, loops and branches."""
 
-    def __init__(self, function: Function, lineage: ReturnLineage) -> None:
+    def __init__(self, function: Function, lineage: ReturnLineage, views: bool = False) -> None:
         self.roots: dict[Var, Var] = {p: p for p in function.params}
         self.returned: list[Var | None] = []
-        self._lineage = lineage
+        self._lineage, self._views = lineage, views
         self._tuples: dict[Var, Expr] = {}
         self._flat = not any(isinstance(t, TupleType) for t in function.return_types)
 
@@ -103,7 +111,8 @@ class _Tracer:
         if isinstance(value.type, TupleType):
             self._tuples[var] = self._tuples.get(value, value) if isinstance(value, Var) else value
         else:
-            self._bind(var, self._root(value))
+            is_view = self._views and viewed_arg(value) is not None
+            self._bind(var, var if is_view else self._root(value))
 
     def _return(self, stmt: ReturnStmt) -> None:
         """A tuple that stands for several declared results counts as its elements."""

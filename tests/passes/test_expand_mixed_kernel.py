@@ -200,6 +200,45 @@ def test_global_memory_the_vector_core_writes_for_the_cube_is_ordered(target: ba
     assert ops(function(after, "kernel_aic"))[:3] == ["tpop_from_aiv", "tfree_to_aiv", "load"]
 
 
+@pytest.mark.parametrize(
+    ("stored", "loaded"),
+    [("scratch", "pl.tensor.view(kept, [16, 128])"), ("flat", "scratch"), ("flat", "kept"), ("flat", "either")],
+)
+def test_an_exchange_through_a_view_is_ordered(target: backend.Target, stored: str, loaded: str) -> None:
+    body = f"""
+    flat = pl.tensor.view(scratch, [16, 128])
+    kept = pl.store(pl.exp(pl.load(a, [0, 0], [16, 64])), [0, 0], {stored})
+    if flag > 0:
+        either = pl.yield_(other)
+    else:
+        either = pl.yield_(scratch)
+    ta = pl.load({loaded}, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
+    tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
+    out = pl.store(pl.matmul(ta, tb), [0, 0], out)
+    return out
+    """
+    params = ABC + ", scratch: pl.Out[pl.Tensor[[32, 64], pl.FP16]], other: pl.Tensor[[32, 64], pl.FP16]"
+    after = expand(kernel(body, params + ", flag: pl.Scalar[pl.INDEX]"))
+    vector = [op for op in ops(function(after, "kernel_aiv")) if op != "move"]
+    assert vector[-2:] == ["store", "tpush_to_aic"]
+    cube = ops(function(after, "kernel_aic"))
+    assert cube.index("tfree_to_aiv") < cube.index("load")
+
+
+def test_overwriting_through_a_view_is_refused(target: backend.Target) -> None:
+    body = """
+    for i in pl.range(4):
+        flat = pl.tensor.view(tmp, [8, 64])
+        ta = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
+        tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
+        tmp = pl.store(pl.matmul(ta, tb), [0, 0], tmp)
+        out = pl.store(pl.exp(pl.load(flat, [0, 0], [8, 32])), [0, 0], out)
+    return out
+    """
+    message = refused(body, EXCHANGE)
+    assert "'tmp' is written here by one core of a mixed kernel while the other may still be reading it" in message
+
+
 def test_overwriting_what_the_other_core_may_still_read_is_refused(target: backend.Target) -> None:
     body = """
     for i in pl.range(4):

@@ -188,6 +188,34 @@ def test_global_memory_between_the_cores(target: str) -> None:
     check(Exchange, target, given, expected, 2e-3)
 
 
+def test_global_memory_between_the_cores_through_views(target: str) -> None:
+    @pl.program
+    class Views:
+        @pl.function(type=pl.FunctionType.InCore)
+        def kernel(
+            self,
+            a: pl.Tensor[[16, 64], pl.FP16],
+            b: pl.Tensor[[64, 32], pl.FP16],
+            scratch: pl.Out[pl.Tensor[[32, 64], pl.FP16]],
+            made: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+            out: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+        ) -> pl.Tensor[[16, 32], pl.FP32]:
+            flat = pl.tensor.view(scratch, [16, 128])
+            flat = pl.store(pl.exp(pl.load(a, [0, 0], [16, 64])), [0, 64], flat)
+            ta = pl.load(flat, [0, 64], [16, 64], target_memory=pl.Mem.Mat)
+            tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
+            made = pl.store(pl.matmul(ta, tb), [0, 0], made)
+            turned = pl.tensor.view(made, [8, 64])
+            out = pl.store(pl.add(pl.load(turned, [0, 0], [8, 32]), 1.0), [0, 0], out)
+            out = pl.store(pl.add(pl.load(turned, [0, 32], [8, 32]), 1.0), [8, 0], out)
+            return out
+
+    given = inputs(a=(16, 64), b=(64, 32))
+    c = product(np.exp(given["a"]), given["b"]).reshape(8, 64)
+    given |= {"scratch": np.zeros((32, 64), F16), "made": np.zeros((16, 32), F32)}
+    check(Views, target, given, np.concatenate([c[:, :32], c[:, 32:]]) + 1, 2e-3)
+
+
 def test_branches_take_turns_alike(target: str) -> None:
     @pl.program
     class Branch:

@@ -39,15 +39,15 @@ class _Access(NamedTuple):
 def fences(
     leaves: Sequence[Stmt],
     affinity: Mapping[Stmt, Affinity],
-    parameter: Mapping[Var, Var],
+    roots: Callable[[Expr], Iterable[Var]],
     around: Callable[[Stmt], Iterable[Stmt]],
     crossings: Mapping[Stmt, Crossing],
 ) -> dict[Stmt, Fence]:
-    """The stores the other core has to be told of.
+    """The stores the other core has to be told of; ``roots`` says which tensors a value may be or be a view of.
 
     Raises KernelValueError where a core writes what the other may still be reading, and nothing tells it.
     """
-    accesses = _accesses(leaves, affinity, parameter)
+    accesses = _accesses(leaves, affinity, roots)
     found: dict[Stmt, Fence] = {}
     by_tensor: dict[Var, list[_Access]] = {}
     for access in accesses:
@@ -68,7 +68,7 @@ def fences(
 
 
 def _accesses(
-    leaves: Sequence[Stmt], affinity: Mapping[Stmt, Affinity], parameter: Mapping[Var, Var]
+    leaves: Sequence[Stmt], affinity: Mapping[Stmt, Affinity], roots: Callable[[Expr], Iterable[Var]]
 ) -> list[_Access]:
     found: list[_Access] = []
     for index, stmt in enumerate(leaves):
@@ -76,10 +76,11 @@ def _accesses(
         if not isinstance(call, Call) or affinity[stmt] is Affinity.MIXED:
             continue
         for i, arg in enumerate(call.args):
-            root = parameter.get(arg) if isinstance(arg, Var) and isinstance(arg.type, TensorType) else None
-            effect = arg_effect(call, i)
-            if root is not None and (affinity[stmt] is not Affinity.SHARED or call.op.name in _READS_HERE):
-                found.append(_Access(stmt, index, affinity[stmt], root, effect is not ArgEffect.Read))
+            if not isinstance(arg.type, TensorType):
+                continue
+            if affinity[stmt] is not Affinity.SHARED or call.op.name in _READS_HERE:
+                writes = arg_effect(call, i) is not ArgEffect.Read
+                found.extend(_Access(stmt, index, affinity[stmt], root, writes) for root in roots(arg))
     return found
 
 

@@ -1,7 +1,7 @@
 """The part of a mixed kernel that one core runs.
 
 Both cores run the kernel's control flow; of the rest, a core keeps what has an effect on it and what that needs. A
-store of the other core leaves the tensor it writes to, which is the same memory on both.
+store of the other core leaves the tensor or view it writes to, which is the same memory on both.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from ...ir.stmt import (
 from ...ir.types import TileType
 from ...ir.visitor import Rewriter, walk
 from ...ops.registry import decl_of
+from ..buffer_roots import BufferRoots
 from ..core_affinity import Affinity, call_affinity, controls, leaf_value
 from ..infer_tile_memory_space.rewrite import in_space
-from ..return_lineage import parameter_of
+from ..return_lineage import ReturnLineage, origin_of
 from .crossings import Crossing, crossing_of, received, sent
 from .fences import Fence, fences
 
@@ -62,7 +63,8 @@ class Kernel:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.parameter = parameter_of(function)
+        self.origin = origin_of(function)
+        """The parameter or view that each tensor is, whichever core has stored to it."""
         self.defined: dict[Var, _Place] = {}
         self.around: dict[Stmt, Stmt | None] = {}
         self.crossings: dict[Stmt, Crossing] = {}
@@ -72,9 +74,8 @@ class Kernel:
         self.joined: set[Var] = set()
         """What lanes were joined to: the cube has it, wherever its type says it is."""
         self._index(function.body, None)
-        self.fences: dict[Stmt, Fence] = fences(
-            self.leaves, self.affinity, self.parameter, self.enclosing, self.crossings
-        )
+        roots = BufferRoots(function, ReturnLineage({function.name: function}), views=True)
+        self.fences: dict[Stmt, Fence] = fences(self.leaves, self.affinity, roots.of, self.enclosing, self.crossings)
         self.tied = {side: self._tied(side) for side in (Affinity.CUBE, Affinity.VECTOR)}
 
     def _index(self, body: Stmt, around: Stmt | None) -> None:
@@ -126,7 +127,7 @@ class Kernel:
         for stmt in self.leaves:
             if not isinstance(stmt, AssignStmt) or isinstance(stmt.var.type, TileType):
                 continue
-            foreign = self.affinity[stmt] is other(side) and stmt.var not in self.parameter
+            foreign = self.affinity[stmt] is other(side) and stmt.var not in self.origin
             if foreign or any(v in found for v in reads(stmt.value)):
                 found.add(stmt.var)
         return found
@@ -168,7 +169,7 @@ class Side:
         self.kept: set[Stmt] = set()
         self.needed: set[Var] = set()
         self.instead: dict[Var, Var] = {}
-        """Tensors that the other core's stores made, by the parameter they are."""
+        """Tensors that the other core's stores made, with the parameter or view that they are."""
         self._pending: list[Var] = []
         for stmt in kernel.leaves:
             if self.acts(stmt):
@@ -223,9 +224,10 @@ class Side:
         place = self.kernel.defined.get(var)
         if var in self.needed or var in self.instead or place is None:
             return
-        parameter = self.kernel.parameter.get(var)
-        if parameter is not None and not self.writes(var):
-            self.instead[var] = parameter
+        origin = self.kernel.origin.get(var)
+        if origin is not None and not self.writes(var):
+            self.instead[var] = origin
+            self._need(origin)
             return
         self.needed.add(var)
         stmt, index = place.stmt, place.index
