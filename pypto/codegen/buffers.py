@@ -81,10 +81,7 @@ class Buffers:
         constant = isinstance(offset, ConstInt) and offset.value == 0
         if not constant:
             start = self.kernel.scalars.sum(start, self._address(offset))
-        result = self.kernel.fresh(hint, tile_text(type, self.kernel.target))
-        rows, cols = (None if isinstance(d, ConstInt) else self.kernel.scalars.index(d) for d in type.valid_shape)
-        self.kernel.add(Op("alloc_tile", result=result, addr=start, valid_row=rows, valid_col=cols))
-        return result
+        return self._alloc_at(hint, type, tile_text(type, self.kernel.target), type.valid_shape, start)
 
     def _allocated(self, var: Var) -> tuple[TileType, MemRef]:
         type = var.type
@@ -102,7 +99,7 @@ class Buffers:
         if made is None:
             made = self._alloc(var, type, tile_text(type, self.kernel.target, open_valid=True), type.shape, True)
             self._placed[base] = made
-        elif _OPEN not in made.type:
+        elif _OPEN not in made.told:
             raise self._needs_addresses(var)
         extents = [self.kernel.scalars.index(d) for d in type.valid_shape]
         self.kernel.add(Op("set_validshape", source=made, extents=extents))
@@ -110,7 +107,7 @@ class Buffers:
 
     def _retyped(self, var: Var, text: str, first: Value) -> Value:
         """Another type of a buffer PTOAS will place: a view of the handle that stands for it."""
-        if _OPEN in first.type:
+        if _OPEN in first.told:
             raise self._needs_addresses(var)
         made = self.kernel.fresh(var.name_hint, text)
         self.kernel.add(Op("treshape", result=made, source=first))
@@ -126,20 +123,21 @@ class Buffers:
         )
 
     def _alloc(self, var: Var, type: TileType, text: str, extents: Sequence[Expr], movable: bool) -> Value:
-        """An ``alloc_tile``, at the head of the function when ``movable``."""
+        """An ``alloc_tile``, at the head of the function when ``movable``. ``text`` says which extents stay."""
         outer = self.kernel.block
         if movable:
             self.kernel.block = self.kernel.context.prologue
         placed = type.memref is not None and self.kernel.options.addresses
         address = self._address(type.memref.byte_offset) if placed and type.memref is not None else None
-        open_rows, open_cols = "v_row=?" in text, "v_col=?" in text
-        result = self.kernel.fresh(var.name_hint, text)
-        self.kernel.add(Op(
-            "alloc_tile", result=result, addr=address,
-            valid_row=self.kernel.scalars.index(extents[0]) if open_rows else None,
-            valid_col=self.kernel.scalars.index(extents[1]) if open_cols else None,
-        ))  # fmt: skip
+        result = self._alloc_at(var.name_hint, type, text, extents, address)
         self.kernel.block = outer
+        return result
+
+    def _alloc_at(self, hint: str, type: TileType, text: str, extents: Sequence[Expr], address: Value | None) -> Value:
+        """The type leaves the valid region to operands, those of ``text`` too, so that any view of it may differ."""
+        result = self.kernel.fresh(hint, tile_text(type, self.kernel.target, open_valid=True), text)
+        rows, cols = (self.kernel.scalars.index(d) for d in extents)
+        self.kernel.add(Op("alloc_tile", result=result, addr=address, valid_row=rows, valid_col=cols))
         return result
 
     def _address(self, offset: Expr) -> Value:

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 
 class Value(NamedTuple):
-    """An SSA value: its name with the percent sign, its type as text."""
+    """An SSA value: its name with the percent sign, its type as text.
+
+    ``known`` is the type of a tile with the valid extents that its type leaves to operands, and that stay as they are.
+    """
 
     name: str
     type: str
+    known: str = ""
+
+    @property
+    def told(self) -> str:
+        """The type with all that is known of it."""
+        return self.known or self.type
 
 
 class Location(NamedTuple):

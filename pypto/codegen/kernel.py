@@ -176,8 +176,8 @@ class KernelBuilder:
         op.call = self._call
         self.block.append(op)
 
-    def fresh(self, hint: str, type_text: str) -> Value:
-        return Value(self.names.take(hint), type_text)
+    def fresh(self, hint: str, type_text: str, known: str = "") -> Value:
+        return Value(self.names.take(hint), type_text, known)
 
     def at(self, span: Span) -> None:
         """Operations from here on stand for the code at ``span``."""

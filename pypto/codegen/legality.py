@@ -96,7 +96,7 @@ class _Checker:
         address = None if op.addr is None else _constant(op.addr)
         self.places[op.result.name] = place_of(_operand(op.result), op.result.name, address)
         _check_pairs(op)
-        _check_tile(op.result.type, self.target)
+        _check_tile(op.result.told, self.target)
 
     def subview(self, op: Op) -> None:
         from ..pto.tile_rules import check_subview
@@ -131,7 +131,7 @@ class _Checker:
     def instruction(self, op: Op) -> None:
         window = next((v.name for v in (*op.ins, *op.outs) if v.name in self.layouts), None)
         attrs = tuple(op.attrs)
-        ins, outs = tuple(v.type for v in op.ins), tuple(v.type for v in op.outs)
+        ins, outs = tuple(v.told for v in op.ins), tuple(v.told for v in op.outs)
         op.roles, error = _verdict(op.mnemonic, ins, outs, attrs, self.layouts.get(window or ""), self.target)
         if error is not None:
             raise error
@@ -253,7 +253,7 @@ def _attribute(text: str) -> Any:
 def _operand(value: Value) -> Any:
     from ..pto.shapes import operand_of
 
-    return operand_of(value.type)
+    return operand_of(value.told)
 
 
 def _shape_of(found: Any) -> str:

@@ -19,7 +19,7 @@ from .attrs import ENUMS, EnumAttr, plain
 from .comm_ops import COMM_OPS
 from .cross_ops import CROSS_OPS
 from .instructions import INSTRUCTIONS
-from .ops import OPS, PtoOp, commas
+from .ops import OPS, AllocTile, PtoOp, commas
 from .scalar_types import scalar_name
 from .spec import Instruction, Operand, OperandType
 from .sync_ops import SYNC_OPS
@@ -40,6 +40,12 @@ def operand_type(attr: Attribute) -> OperandType:
     if isinstance(attr, (TileBufType, PartitionViewType, TensorViewType)):
         return attr.data
     return scalar_name(attr)
+
+
+def operand_of(value: SSAValue) -> OperandType:
+    """The type of an operand; of a tile, with the valid extents it keeps from its allocation."""
+    op = value.owner
+    return op.known if isinstance(op, AllocTile) else operand_type(value.type)
 
 
 def _shape_of(attr: Attribute) -> str:

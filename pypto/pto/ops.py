@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, cached_property, lru_cache
 from typing import ClassVar
 
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.parser import Parser
@@ -20,6 +22,7 @@ from . import asm
 from .attrs import ENUMS
 from .errors import PtoError
 from .scalar_types import I64, INDEX
+from .shapes import Tile
 from .types import PartitionViewType, PtrType, TensorViewType, TileBufType
 
 Part = str | SSAValue | Attribute
@@ -184,6 +187,19 @@ class PartitionView(PtoOp):
         yield from (source.type, " -> ", self.results[0].type)
 
 
+def constant(value: SSAValue) -> int | None:
+    """The integer an ``arith.constant`` gives, else None."""
+    op = value.owner
+    if isinstance(op, ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _narrowed(tile: Tile, rows: int | None, cols: int | None) -> Tile:
+    return replace(tile, v_row=tile.v_row if rows is None else rows, v_col=tile.v_col if cols is None else cols)
+
+
 class AllocTile(PtoOp):
     """A tile buffer: its byte address when memory was planned, and the valid extents its type leaves open."""
 
@@ -215,6 +231,23 @@ class AllocTile(PtoOp):
         row = rest.pop(0) if isinstance(tile, TileBufType) and tile.data.v_row is None else None
         col = rest.pop(0) if isinstance(tile, TileBufType) and tile.data.v_col is None else None
         return [addr, row, col]
+
+    @property
+    def tile(self) -> Tile:
+        """What its type says."""
+        found = self.results[0].type
+        if not isinstance(found, TileBufType):
+            raise PtoError(f"'{self.name}' gives a tile, not {found}")
+        return found.data
+
+    @cached_property
+    def known(self) -> Tile:
+        """`tile` with the extents that are constants, unless they are set anew somewhere."""
+        tile = self.tile
+        rows, cols = (constant(value) if value is not None else None for value in self.valid)
+        if rows is None and cols is None or any(isinstance(u.operation, SetValidShape) for u in self.results[0].uses):
+            return tile
+        return _narrowed(tile, rows, cols)
 
     @property
     def addr(self) -> SSAValue | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -16,7 +15,7 @@ from pypto.backend.target import Target
 from .comm_ops import Get, Notify, PollSignal, Put, WaitSignal
 from .comm_rules import check_signal, check_transfer
 from .cross_rules import check_pipes
-from .dialect import InstructionOp, operand_type
+from .dialect import InstructionOp, operand_of
 from .errors import PtoError
 from .ops import (
     AddPtr,
@@ -34,6 +33,7 @@ from .ops import (
     SetValue,
     StoreScalar,
     Subview,
+    constant,
 )
 from .parser import location_of
 from .scalar_types import scalar_name
@@ -41,7 +41,7 @@ from .shapes import Tile, View
 from .spec import Site
 from .targets import target_of
 from .tile_rules import check_address, check_reshape, check_subview, check_tile, check_window_layout
-from .types import LocalArrayType, PartitionViewType, PtrType, TileBufType
+from .types import LocalArrayType, PartitionViewType, PtrType
 
 
 def architecture(module: ModuleOp) -> str:
@@ -50,17 +50,9 @@ def architecture(module: ModuleOp) -> str:
     return found.data if isinstance(found, StringAttr) else "a2a3"
 
 
-def constant(value: SSAValue) -> int | None:
-    """The integer an ``arith.constant`` gives, else None."""
-    op = value.owner
-    if isinstance(op, ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data
-    return None
-
-
 def site_of(op: InstructionOp, target: Target) -> Site:
     """What an instruction's declaration is told about this occurrence."""
-    types = {name: operand_type(value.type) for name, value in op.values().items()}
+    types = {name: operand_of(value) for name, value in op.values().items()}
     return Site(op.spec, types, op.attribute_values(), target)
 
 
@@ -132,8 +124,12 @@ class _Verifier:
             _check_nz_window(op, extents)
 
     def alloc_tile(self, op: AllocTile) -> None:
-        tile = _tile_of(op.results[0])
+        tile = op.tile
         check_tile(tile, self.target)
+        for axis, value, room in zip(("rows", "columns"), op.valid, (tile.rows, tile.cols), strict=True):
+            known = constant(value) if value is not None else None
+            if known is not None and not 0 <= known <= room:
+                raise PtoError(f"'pto.alloc_tile': {known} valid {axis} in a tile with {room}")
         if op.addr is None:
             if self.require_addresses:
                 raise PtoError("'pto.alloc_tile' needs an addr operand when memory has been planned (level3)")
@@ -141,10 +137,6 @@ class _Verifier:
         address = constant(op.addr)
         if address is not None:
             check_address(tile, address, self.target)
-        for axis, value, room in zip(("rows", "columns"), op.valid, (tile.rows, tile.cols), strict=True):
-            known = constant(value) if value is not None else None
-            if known is not None and not 0 <= known <= room:
-                raise PtoError(f"'pto.alloc_tile': {known} valid {axis} in a tile with {room}")
 
     def subview(self, op: Subview) -> None:
         source, result = _tile_of(op.operands[0]), _tile_of(op.results[0])
@@ -197,10 +189,10 @@ class _Verifier:
             raise PtoError(f"'{op.name}': a {scalar_name(scalar)} in an array of {array.data.dtype}")
 
     def signal(self, op: PtoOp) -> None:
-        check_signal(op.name, *(operand_type(value.type) for value in op.operands))
+        check_signal(op.name, *map(operand_of, op.operands))
 
     def transfer(self, op: PtoOp) -> None:
-        dst, src, *stages = (operand_type(value.type) for value in op.operands)
+        dst, src, *stages = map(operand_of, op.operands)
         layouts = _layout_of(op.operands[0]), _layout_of(op.operands[1])
         check_transfer(op.name, dst, src, stages, layouts)
 
@@ -257,9 +249,10 @@ def _view_of(value: SSAValue) -> View:
 
 
 def _tile_of(value: SSAValue) -> Tile:
-    if not isinstance(value.type, TileBufType):
+    found = operand_of(value)
+    if not isinstance(found, Tile):
         raise PtoError(f"expected a tile, got {value.type}")
-    return value.type.data
+    return found
 
 
 def _check_window_axis(axis: int, offset: int | None, size: int | None, extent: int | None, stated: int | None) -> None:

@@ -67,7 +67,8 @@ def _alloc(self: Compiler, op: pto.AllocTile) -> Step:
     tile, out = _tile_type(op.results[0]), self.slot(op.results[0])
     addr = self.slot(op.addr) if op.addr is not None else None
     row, col = (self.slot(value) if value is not None else None for value in op.valid)
-    v_row, v_col = tile.v_row, tile.v_col
+    known = op.known
+    fixed = (known.v_row, known.v_col) if known.v_row is not None and known.v_col is not None else None
     placed = self.spare() if addr is None else 0
 
     def allocate(env: Env) -> None:
@@ -79,8 +80,7 @@ def _alloc(self: Compiler, op: pto.AllocTile) -> Step:
             start = env[placed]
             if start is None:
                 start = env[placed] = core.place(tile.loc, tile.nbytes, tile.place)
-        rows = v_row if row is None else env[row]
-        cols = v_col if col is None else env[col]
+        rows, cols = fixed or (tile.v_row if row is None else env[row], tile.v_col if col is None else env[col])
         env[out] = core.tile(tile, start, (rows, cols))
 
     return guard(allocate, op)

@@ -291,3 +291,30 @@ def test_errors_can_be_pickled():
         verify_module(parse_module(kernel.text()))
     copy = pickle.loads(pickle.dumps(error.value))
     assert copy.message == error.value.message and copy.loc == error.value.loc
+
+
+def open_tiles(rows: int, other: int, widen: bool = False) -> Kernel:
+    """A sum of two tiles whose types leave their valid regions to operands."""
+    kernel = Kernel()
+    kind = tile_type(8, 16, "f32", valid=("?", "?"))
+    names = [kernel.tile(kind, row=kernel.const(n), col=kernel.const(16)) for n in (rows, other)]
+    if widen:
+        kernel.emit(f"pto.set_validshape {names[0]}, {kernel.const(other)}, {kernel.const(16)} : {kind}")
+    kernel.emit(f"pto.tadd ins({names[0]}, {names[1]} : {kind}, {kind}) outs({names[1]} : {kind})")
+    return kernel
+
+
+def test_constant_operands_tell_what_the_type_of_a_tile_leaves_open():
+    accepted(open_tiles(5, 5))
+    refused(open_tiles(4, 5), "'src0' has 4 valid rows but 'dst' has 5")
+
+
+def test_a_valid_region_that_is_set_later_is_not_known():
+    accepted(open_tiles(4, 5, widen=True))
+
+
+def test_an_extent_is_within_its_tile_without_an_address_too():
+    kernel = Kernel()
+    kernel.emit(f"%t = pto.alloc_tile valid_row = {kernel.const(9)} valid_col = {kernel.const(16)} : "
+                + tile_type(8, 16, "f32", valid=("?", "?")))  # fmt: skip
+    refused(kernel, "9 valid rows in a tile with 8")
