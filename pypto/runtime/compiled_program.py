@@ -18,6 +18,7 @@ from ..ir.expr import ConstInt, Var
 from ..ir.naming import written_name
 from ..ir.program import Function, Program, is_incore_type, is_orchestration_like, summarize
 from ..ir.types import TensorType
+from ..passes.context import RuntimeKind
 from ..passes.pipe_workspace import without_buffer
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class Artifacts:
     """What compilation made: PTO text by kernel, programs after each pass, times in seconds by stage, hints.
 
-    ``explicit_dumps`` has the programs written with layouts that are implied spelled out.
+    ``explicit_dumps`` has the programs written with layouts that are implied spelled out. ``runtime`` is the device's.
     """
 
     pto: dict[str, str]
@@ -36,6 +37,7 @@ class Artifacts:
     explicit_dumps: bool = False
     times: dict[str, float] = field(default_factory=dict)
     hints: list[str] = field(default_factory=list)
+    runtime: RuntimeKind = RuntimeKind.TENSORMAP_AND_RINGBUFFER
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class CompiledProgram:
     ``Out`` arrays may be left out, all of them, of an entry function that returns: they are made then.
 
     - ``pto``: PTO text by module, a kernel or a group of them; ``cpp``: C++ likewise when PTOAS ran.
-    - ``output_dir``: the folder with ``passes_dump/``, ``ptoas/``, ``report/``; written when first asked for.
+    - ``output_dir``: the folder with ``passes_dump/``, ``ptoas/``, ``report/``, and what a device runtime builds from,
+      ``orchestration/``, ``kernels/`` (with PTOAS) and ``kernel_config.py``; written when first asked for.
     - ``hints``: what would make it faster, one line each; also in ``report/perf_hints.log``.
     - ``sanitize``: set it, and a call refuses reads of what nothing wrote, and the rest that docs/simulator.md lists.
     - ``reports``: a `pypto.simulator.SimReport` for each kernel launch of the last run, one a block.
@@ -82,6 +85,7 @@ class CompiledProgram:
         self.sanitize = False
         self._passes = artifacts.passes
         self._explicit_dumps = artifacts.explicit_dumps
+        self._runtime = artifacts.runtime
         self._chosen_dir = output_dir
         self._written: Path | None = None
         self._simulated: dict[str, SimKernel] = {}
@@ -141,7 +145,7 @@ class CompiledProgram:
         if self._written is None:
             from .files import write_files
 
-            self._written = write_files(self, self._chosen_dir, self._passes, self._explicit_dumps)
+            self._written = write_files(self, self._chosen_dir, self._passes, self._explicit_dumps, self._runtime)
         return self._written
 
     def __fspath__(self) -> str:

@@ -188,6 +188,7 @@ def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, targe
         last = time.perf_counter()
 
     outer = current_or_default()
+    artifacts.runtime = outer.runtime
     settings = {"target": target, "hint_sink": artifacts.hints}
     if level is not None:
         settings["verification_level"] = level
@@ -201,9 +202,11 @@ def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, targe
 def _assemble(compiled: CompiledProgram) -> None:
     """C++ for every kernel, when PTOAS is on the machine."""
     from ..toolchain import find_ptoas
+    from .files import write_kernels
 
     ptoas = find_ptoas()
     if ptoas is None:
         return
     paths = ptoas.assemble(compiled.pto, compiled.output_dir / "ptoas", compiled.target.pto_arch)
     compiled.cpp.update({name: path.read_text(encoding="utf-8") for name, path in paths.items()})
+    write_kernels(compiled, compiled.output_dir)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..backend import current_target
+from ..backend.target import Target
 from ..codegen import PTOCodegen, generate_orchestration, kernel_kind
 from ..codegen.module import kernel_groups
 from ..codegen.wrapper import kernel_wrapper
@@ -14,7 +15,7 @@ from ..codegen.wrapper.config import kernel_config, kernel_path
 from ..errors import Error
 from ..ir.enums import CoreType, FunctionType
 from ..ir.program import Function, Program, is_incore_type, summarize
-from ..passes.context import current_or_default
+from ..passes.context import RuntimeKind, current_or_default
 
 Assemble = Callable[[str, str, str], str]
 """Gives the C++ of PTO text, its module's name and the output folder."""
@@ -57,11 +58,16 @@ def emit_kernels(
     if skip_ptoas:
         files.update({kernel_path(k.name, _CORES[kernel_kind(k)], "pto"): text for k in kernels})
         return
-    cpp = assembler(text, name, output_dir)
-    blocks = any(not _BLOCK_OPS.isdisjoint(summarize(k).ops) for k in kernels)
-    for k in kernels:
-        wrapper = kernel_wrapper(k, cpp, current_target(), blocks_of_group=blocks and len(kernels) > 1)
-        files[kernel_path(k.name, _CORES[kernel_kind(k)])] = wrapper
+    files.update(wrapped(kernels, assembler(text, name, output_dir), current_target()))
+
+
+def wrapped(kernels: Sequence[Function], cpp: str, target: Target) -> dict[str, str]:
+    """The units of ``kernels``, by path: each its entry point beside the C++ of the module they share."""
+    blocks = len(kernels) > 1 and any(not _BLOCK_OPS.isdisjoint(summarize(k).ops) for k in kernels)
+    return {
+        kernel_path(k.name, _CORES[kernel_kind(k)]): kernel_wrapper(k, cpp, target, blocks_of_group=blocks)
+        for k in kernels
+    }
 
 
 def write_module(kernels: Sequence[Function], name: str, program: Program) -> str:
@@ -88,23 +94,42 @@ def generate(
             emit(files, name, kernels, write_module(kernels, name, program), output_dir, skip_ptoas)
         except (Error, ValueError, TypeError, RuntimeError) as error:
             failures.append((name, error))
-    orchestrations = [f for f in rest if f.func_type is FunctionType.Orchestration]
-    for function in orchestrations:
-        try:
-            emit_orchestration(files, program, function, with_table=len(orchestrations) == 1)
-        except (Error, ValueError, TypeError, RuntimeError) as error:
-            failures.append((function.name, error))
+    orchestrated, refused = orchestration_files(program, current_or_default().runtime)
+    files.update(orchestrated)
+    failures += refused
     if failures:
         raise PartialCodegenError(failure_report(failures), files)
     return files
 
 
-def emit_orchestration(files: dict[str, str], program: Program, function: Function, with_table: bool) -> None:
-    """Add to ``files`` the C++ of an Orchestration function and, ``with_table``, that of the kernels it launches.
+def orchestration_files(
+    program: Program, runtime: RuntimeKind, target: Target | None = None
+) -> tuple[dict[str, str], list[tuple[str, Exception]]]:
+    """The C++ of a lowered program's Orchestration functions and the table of their kernels, by path.
 
-    A folder has one table: a program of several orchestrations has none.
+    Also the functions without code, each with the reason. A folder has one table: a program of several
+    orchestrations has none.
     """
-    made = generate_orchestration(program, function)
+    orchestrations = [f for f in program.functions.values() if f.func_type is FunctionType.Orchestration]
+    files: dict[str, str] = {}
+    failures: list[tuple[str, Exception]] = []
+    for function in orchestrations:
+        try:
+            _emit_orchestration(files, program, function, len(orchestrations) == 1, runtime, target)
+        except (Error, ValueError, TypeError, RuntimeError) as error:
+            failures.append((function.name, error))
+    return files, failures
+
+
+def _emit_orchestration(
+    files: dict[str, str],
+    program: Program,
+    function: Function,
+    with_table: bool,
+    runtime: RuntimeKind,
+    target: Target | None,
+) -> None:
+    made = generate_orchestration(program, function, target)
     files[f"orchestration/{function.name}.cpp"] = made.code
     if not with_table:
         return
@@ -114,7 +139,7 @@ def emit_orchestration(files: dict[str, str], program: Program, function: Functi
         made.func_name_to_core_type,
         made.func_name_to_signature,
         made.orchestration_signature,
-        current_or_default().runtime,
+        runtime,
         enable_sdma=program.contains("prefetch.make_context"),
     )
 

@@ -15,6 +15,7 @@ from ..ir.node import IRNode
 from ..ir.program import Function, Program
 from ..ir.types import TileType, Type
 from ..ir.visitor import Visitor
+from ..passes.context import RuntimeKind
 
 if TYPE_CHECKING:
     from .compiled_program import CompiledProgram
@@ -31,9 +32,15 @@ def default_output_dir(name: str) -> Path:
 
 
 def write_files(
-    compiled: CompiledProgram, chosen: Path | None, passes: Sequence[tuple[str, Program]], explicit: bool = False
+    compiled: CompiledProgram,
+    chosen: Path | None,
+    passes: Sequence[tuple[str, Program]],
+    explicit: bool,
+    runtime: RuntimeKind,
 ) -> Path:
-    """Write ``passes_dump/``, ``ptoas/``, ``report/`` and what `read_files` needs; the folder."""
+    """Write ``passes_dump/``, ``ptoas/``, ``report/``, ``orchestration/``, and what `read_files` needs; the folder."""
+    from .device_files import orchestration_files, write_all
+
     root = chosen or default_output_dir(compiled.program.name)
     for folder in ("ptoas", "report"):
         (root / folder).mkdir(parents=True, exist_ok=True)
@@ -46,7 +53,9 @@ def write_files(
         for name, program in (("", compiled.program), *passes):
             dump(name, program)
     _write_program(compiled, root)
-    (root / "report" / "compile.txt").write_text(_report(compiled), encoding="utf-8")
+    files, refused = orchestration_files(compiled.lowered, runtime, compiled.target)
+    write_all(files, root)
+    (root / "report" / "compile.txt").write_text(_report(compiled, refused), encoding="utf-8")
     if compiled.hints:
         (root / "report" / "perf_hints.log").write_text("\n".join(compiled.hints) + "\n", encoding="utf-8")
     return root
@@ -90,12 +99,24 @@ def read_files(root: Path) -> CompiledProgram:
     return compiled
 
 
-def _report(compiled: CompiledProgram) -> str:
+def write_kernels(compiled: CompiledProgram, root: Path) -> None:
+    """Write ``kernels/``: the C++ that PTOAS made of each kernel, with the entry point the device runtime calls."""
+    from ..codegen.module import kernel_modules
+    from .device_files import wrapped, write_all
+
+    for name, kernels in kernel_modules(compiled.lowered).items():
+        if name in compiled.cpp:
+            write_all(wrapped(kernels, compiled.cpp[name], compiled.target), root)
+
+
+def _report(compiled: CompiledProgram, refused: Sequence[tuple[str, Exception]]) -> str:
     lines = [f"target {compiled.target.name}", "", "stage, milliseconds"]
     lines += [f"  {stage:<32}{seconds * 1e3:9.3f}" for stage, seconds in compiled.times.items()]
     lines += ["", "kernel, memory, bytes used of bytes available"]
     for kernel, spaces in compiled.memory_use().items():
         lines += [f"  {kernel:<32}{space:<8}{used:>9} of {available}" for space, (used, available) in spaces.items()]
+    if refused:
+        lines += ["", "not written for a device", *(f"  {name}: {error}" for name, error in refused)]
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...backend.target import Target
 from ...errors import VerificationError
 from ...ir.enums import CoreType
 from ...ir.program import Function, Program, is_orchestration_like
@@ -36,8 +37,8 @@ class OrchestrationResult:
     orchestration_signature: list[str] = field(default_factory=list)
 
 
-def generate_orchestration(program: Program, func: Function) -> OrchestrationResult:
-    """The C++ of ``func``, an Orchestration function of ``program``.
+def generate_orchestration(program: Program, func: Function, target: Target | None = None) -> OrchestrationResult:
+    """The C++ of ``func``, an Orchestration function of ``program``, for the selected backend where no target is given.
 
     Raises ValueError when it is none, VerificationError when it is as it was before a pass, or when the program has not
     been lowered, and the user's error at what the runtime cannot do.
@@ -50,7 +51,7 @@ def generate_orchestration(program: Program, func: Function) -> OrchestrationRes
     if not is_orchestration_like(func.func_type):
         raise ValueError(f"{func.name!r} is a function of type {func.func_type.name}, not an orchestration")
     verify_or_raise(REQUIRED & VERIFIED, program, f"{func.name!r} cannot be written as an orchestration")
-    builder = OrchestrationBuilder(program, func, selected_target())
+    builder = OrchestrationBuilder(program, func, target or selected_target())
     code = render(builder.build())
     kernels = builder.kernels
     return OrchestrationResult(code, kernels.ids, kernels.core_types, kernels.signatures, signature(func))
