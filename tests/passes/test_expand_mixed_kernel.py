@@ -173,6 +173,21 @@ def test_a_popped_tile_that_leaves_its_branch_is_copied(target: backend.Target) 
     assert ops(branch.then_body) == ["tpop_from_aic", "move", "tfree_to_aic"]
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "v = pl.slice(ta, [16, 32], [0, 0])\nv = pl.exp(v)",
+        "a = pl.store(pl.tile.full([16, 64], pl.FP16, 0.0), [0, 0], a)\nv = pl.slice(pl.exp(ta), [16, 32], [0, 0])",
+    ],
+)
+def test_a_tile_in_mat_is_not_pushed_to_the_vector_cores(target: backend.Target, use: str) -> None:
+    params = ABC.replace("a: pl.Tensor[[16, 64], pl.FP16]", "a: pl.InOut[pl.Tensor[[16, 64], pl.FP16]]")
+    body = LOADS + use + "\nmade = pl.store(v, [0, 0], made)\nout = pl.store(c, [0, 0], out)\nreturn out"
+    message = refused(body, params + ", made: pl.Out[pl.Tensor[[16, 32], pl.FP16]]")
+    assert "is in Mat, and the cube hands the vector cores only what it multiplied (Acc)" in message
+    assert "pl.exp(" in message and "load it a second time with target_memory=pl.Mem.Vec" in message
+
+
 EXCHANGE = ABC + ", tmp: pl.Out[pl.Tensor[[16, 32], pl.FP32]]"
 
 

@@ -263,3 +263,45 @@ def test_a_tile_parameter() -> None:
     before = ir.Program([ir.Function("kernel", [x], [], ir.ReturnStmt([]), type=ir.FunctionType.InCore)])
     with pytest.raises(ValueError, match="parameter 'x' of kernel 'kernel' is a Tile"):
         passes.infer_tile_memory_space()(before)
+
+
+VECTOR = MATRICES + ", copy: pl.Out[pl.Tensor[[16, 64], pl.FP16]]"
+IN_MAT = """
+ta = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
+tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
+{}
+copy = pl.store(v, [0, 0], copy)
+c = pl.matmul(ta, tb)
+"""
+
+
+@pytest.mark.parametrize("target", [ASCEND910B, ASCEND950])
+@pytest.mark.parametrize("use", ["v = pl.exp(ta)", "v = pl.move(ta, target_memory=pl.Mem.Vec)"])
+def test_the_vector_cores_load_for_themselves_what_the_cube_loaded(target: backend.Target, use: str) -> None:
+    made = infer(VECTOR, IN_MAT.format(use) + STORE, target)
+    assert (Mem.Mat, Mem.Vec) not in moves(made)
+    loads = [n for n in walk(made) if isinstance(n, ir.Call) and n.op.name == "tile.load"]
+    assert [(n.args[0].name_hint, n.kwargs["target_memory"]) for n in loads] == [  # pyright: ignore[reportAttributeAccessIssue]
+        ("a__ssa_v0", Mem.Mat), ("b__ssa_v0", Mem.Mat), ("a__ssa_v0", Mem.Vec),
+    ]  # fmt: skip
+    with passes.PassContext(target=target):
+        assert passes.infer_tile_memory_space()(made) is made
+
+
+def test_one_second_load_serves_all_uses_in_a_block() -> None:
+    made = infer(VECTOR, IN_MAT.format("w = pl.exp(ta)\nv = pl.mul(w, ta)") + STORE)
+    assert sum(isinstance(n, ir.Call) and n.op.name == "tile.load" for n in walk(made)) == 3
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "a = pl.store(pl.tile.full([16, 64], pl.FP16, 0.0), [0, 0], a)\nv = pl.exp(ta)",
+        "s = pl.tensor.view(a, [32, 32])\ns = pl.store(pl.tile.full([16, 32], pl.FP16, 0.0), [0, 0], s)\n"
+        "v = pl.exp(ta)",
+        "v = pl.exp(pl.slice(ta, [16, 64], [0, 0]))",
+    ],
+)
+def test_what_cannot_be_loaded_again_is_moved(use: str) -> None:
+    params = VECTOR.replace("a: pl.Tensor[[16, 64], pl.FP16]", "a: pl.InOut[pl.Tensor[[16, 64], pl.FP16]]")
+    assert (Mem.Mat, Mem.Vec) in moves(infer(params, IN_MAT.format(use) + STORE))

@@ -188,6 +188,31 @@ def test_global_memory_between_the_cores(target: str) -> None:
     check(Exchange, target, given, expected, 2e-3)
 
 
+def test_both_cores_use_what_is_loaded_for_the_cube(target: str) -> None:
+    @pl.program
+    class Both:
+        @pl.function(type=pl.FunctionType.InCore)
+        def kernel(
+            self,
+            a: pl.Tensor[[32, 64], pl.FP16],
+            b: pl.Tensor[[64, 32], pl.FP16],
+            copy: pl.Out[pl.Tensor[[32, 64], pl.FP16]],
+            out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        ) -> pl.Tensor[[32, 32], pl.FP32]:
+            tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
+            for i in pl.range(2):
+                ta = pl.load(a, [i * 16, 0], [16, 64], target_memory=pl.Mem.Mat)
+                copy = pl.store(pl.mul(ta, ta), [i * 16, 0], copy)
+                out = pl.store(pl.exp(pl.matmul(ta, tb)), [i * 16, 0], out)
+            return out
+
+    given = inputs(a=(32, 64), b=(64, 32))
+    expected = np.exp(product(given["a"], given["b"]))
+    given["copy"] = np.zeros((32, 64), F16)
+    check(Both, target, given, expected)
+    np.testing.assert_array_equal(given["copy"], given["a"] * given["a"])
+
+
 def test_global_memory_between_the_cores_through_views(target: str) -> None:
     @pl.program
     class Views:

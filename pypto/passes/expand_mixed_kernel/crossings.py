@@ -25,6 +25,9 @@ PUSH: Final = {Affinity.CUBE: "tile.tpush_to_aiv", Affinity.VECTOR: "tile.tpush_
 POP: Final = {Affinity.CUBE: "tile.tpop_from_aiv", Affinity.VECTOR: "tile.tpop_from_aic"}
 """The pop of each core."""
 
+_LEAVES_FROM: Final = (MemorySpace.Acc, MemorySpace.Vec, None)
+"""Memories that a core pushes from."""
+
 
 class Crossing(NamedTuple):
     """A tile ``source`` made on core ``producer`` that the other core has as ``result``."""
@@ -46,6 +49,8 @@ def crossing_of(stmt: Stmt) -> Crossing | None:
     source = call.args[0]
     if not isinstance(source, Var):
         raise user_error(ValueError, "a tile that crosses between the cores needs a name", call.span)
+    if space_of(source) not in _LEAVES_FROM:
+        raise _no_product(source, call.span)
     name = call.op.name
     if name == "tile.move":
         producer = Affinity.VECTOR if space_of(source) is MemorySpace.Vec else Affinity.CUBE
@@ -56,6 +61,22 @@ def crossing_of(stmt: Stmt) -> Crossing | None:
         return Crossing(stmt, Affinity.VECTOR, source, True, _gather_code(mode, call), stride)
     code = _shard_code(mode, tile_type_of(source), stride, call.span)
     return Crossing(stmt, Affinity.CUBE, source, False, code, stride)
+
+
+def _no_product(source: Var, span: Span) -> Exception:
+    return user_error(
+        ValueError,
+        f"{written_name(source.name_hint)!r} is in {_word(source)}, and the cube hands the vector cores only what it "
+        "multiplied (Acc)",
+        span,
+        "load it a second time with target_memory=pl.Mem.Vec, before its tensor is written to; move products to Vec "
+        "before they are assembled",
+    )
+
+
+def _word(tile: Var) -> str:
+    space = space_of(tile)
+    return space.name if space is not None else "no memory"
 
 
 def _shard_code(mode: int, full: TileType, stride: int | None, span: Span) -> int:

@@ -16,11 +16,13 @@ _PIPES = {
     MemorySpace.Mat: (MemorySpace.Vec,),
     MemorySpace.Vec: (MemorySpace.Mat,),
 }
-"""Where a pipe between the cores of a group takes a tile; ExpandMixedKernel makes one for such a move."""
+"""Where a pipe between the cores of a group takes a tile; ExpandMixedKernel makes one for such a move. What is in Mat
+is loaded again."""
 _CROSSING_COSTS = {MemorySpace.Acc: 4, MemorySpace.Vec: 4, MemorySpace.Mat: 8}
 """What a crossing from each memory counts, in moves within a core."""
 _WAY_OUT = {
-    MemorySpace.Acc: "an accumulator is only ever written by the cube: start it with pl.matmul, then pl.matmul_acc",
+    MemorySpace.Acc: "an accumulator is only ever written by the cube: start it with pl.matmul, then pl.matmul_acc; "
+    "what the vector cores need of a tensor, they load themselves",
     MemorySpace.Vec: "store the cube's result to a tensor, and load and process it in a scope of its own: "
     "with pl.at(level=pl.Level.CORE_GROUP)",
 }
@@ -102,6 +104,13 @@ class Moves:
             span,
             hint,
         )
+
+
+    def is_reload(self, source: MemorySpace, destination: MemorySpace) -> bool:
+        """Whether the vector cores have to load for themselves what the cube has."""
+        if self.target is None or source is not MemorySpace.Mat or destination is not MemorySpace.Vec:
+            return False
+        return not self.target.can_move(source, destination)
 
 
 def is_crossing(source: MemorySpace, destination: MemorySpace) -> bool:

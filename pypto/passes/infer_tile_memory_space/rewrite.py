@@ -17,6 +17,7 @@ from ...ops.registry import decl_of, rebind
 from ..emitting import EmittingRewriter, build, kind_of, reinfer
 from .demand import Allowed, Demands, beside, is_tile
 from .moves import Moves
+from .reloads import Reloads
 
 VEC, MAT = MemorySpace.Vec, MemorySpace.Mat
 _MAT_BRIDGE = "__compiler_tensor_to_tile_mat_bridge"
@@ -45,6 +46,7 @@ class Placer(EmittingRewriter):
         super().__init__()
         self.moves = moves
         self.demands = Demands(function)
+        self.reloads = Reloads(function)
         self._moved: dict[tuple[Var, MemorySpace], Var] = {}
         """Copies at hand in the current region, by source and memory."""
         self._targets: list[Sequence[Var]] = []
@@ -77,10 +79,15 @@ class Placer(EmittingRewriter):
         known = self._moved.get((value, space)) if isinstance(value, Var) else None
         if known is not None:
             return known
+        again = self.reloads.again(value, self.span) if self.moves.is_reload(_space(value), space) else None
+        if again is not None:
+            return self._copied(value, space, again)
         layout: dict[str, Any] = {}
         if space is VEC and _space(value) is MemorySpace.Acc:
             layout = {"blayout": TileLayout.row_major, "slayout": TileLayout.none_box}
-        call = build("tile.move", value, span=self.span, target_memory=space, **layout)
+        return self._copied(value, space, build("tile.move", value, span=self.span, target_memory=space, **layout))
+
+    def _copied(self, value: Expr, space: MemorySpace, call: Call) -> Expr:
         made = self.emit(f"{_name(value)}__{space.name}", call)
         if isinstance(value, Var):
             self._moved[value, space] = made
@@ -91,7 +98,10 @@ class Placer(EmittingRewriter):
         made = self._call(value, op.var) if isinstance(value, Call) else self.rewrite(value)
         if not isinstance(made.type, TileType):
             return op.replace(value=made, var=self.define(op.var))
-        return op.replace(value=made, var=self._defined(op.var, made.type))
+        var = self._defined(op.var, made.type)
+        if isinstance(value, Call) and isinstance(made, Call) and made.op.name == "tile.load":
+            self.reloads.note(var, made, value.args[0])
+        return op.replace(value=made, var=var)
 
     def _defined(self, var: Var, kind: TileType) -> Var:
         if kind == var.type:
@@ -165,13 +175,21 @@ class Placer(EmittingRewriter):
             space = stated or VEC
         else:
             space = self.moves.cheapest(candidates, wants)
-        self._check_move(call, space)
+        if call.op.name == "tile.move":
+            again = self.reloads.again(call.args[0], call.span) if self._is_reload(call, space) else None
+            if again is not None:
+                return again
+            self._check_move(call, space)
         made = call if space is stated else call.replace(kwargs={**call.kwargs, attribute: space})
         return made.replace(type=in_space(tile_type_of(call), space))
 
+    def _is_reload(self, call: Call, space: MemorySpace) -> bool:
+        """Whether a written move is a second load. It is not where it asks for the fractals of the cube."""
+        plain = (None, TileLayout.row_major), (None, TileLayout.none_box)
+        asked = call.kwargs.get("blayout"), call.kwargs.get("slayout")
+        return self.moves.is_reload(_space(call.args[0]), space) and all(a in p for a, p in zip(asked, plain))
+
     def _check_move(self, call: Call, space: MemorySpace) -> None:
-        if call.op.name != "tile.move":
-            return
         source = _space(call.args[0])
         path = self.moves.path(source, space)
         if path is None:
