@@ -8,6 +8,8 @@ takes for such a parameter.
 
 The scales of a block-scaled (MX) product lie in boxes of 16 by 2: those of the left operand, ``pl.MX_A_ZZ`` ``[M, G]``,
 as ``[1, M/16, G/2, 16, 2]``, those of the right one, ``pl.MX_B_NN`` ``[G, N]``, as ``[1, N/16, G/2, 16, 2]``.
+
+The quantization of a column on its way out of the accumulator (``pl.tile.store_fp``) is packed in 64 bits.
 """
 
 from __future__ import annotations
@@ -146,3 +148,25 @@ def from_mx_b(boxes: ArrayLike) -> np.ndarray:
     import numpy as np
 
     return np.ascontiguousarray(from_mx_a(boxes).T)
+
+
+def fix_pipe_words(scale: ArrayLike, offset: ArrayLike = 0, *, signed: bool = True) -> np.ndarray:
+    """The words ``[1, N]``, uint64, that tell the fix pipe a factor and an offset for each of N columns.
+
+    A column's elements are multiplied by its ``scale``, of which the fix pipe takes the first ten bits after the point;
+    integer results are rounded, get ``offset``, -256 to 255, and are clamped to int8, or to uint8 when not ``signed``.
+    Raises ValueError for a scale that loses bits or an offset out of range.
+    """
+    import numpy as np
+
+    factors = np.atleast_1d(np.asarray(scale, np.float32)).reshape(1, -1)
+    raw = factors.view(np.uint32)
+    if (raw & 0x1FFF).any():
+        lost = factors[(raw & 0x1FFF) != 0][0]
+        kept = (raw & 0xFFFFE000).view(np.float32)[(raw & 0x1FFF) != 0][0]
+        raise ValueError(f"the fix pipe takes scales of 11 significant bits, of {lost} it would take {kept}")
+    offsets = np.broadcast_to(np.asarray(offset, np.int64), factors.shape)
+    if (offsets < -256).any() or (offsets > 255).any():
+        raise ValueError(f"an offset of the fix pipe has nine bits, -256 to 255, got {offsets.min()} to {offsets.max()}")
+    words = raw.astype(np.uint64) | (offsets & 0x1FF).astype(np.uint64) << np.uint64(37)
+    return words | np.uint64(signed << 46)

@@ -100,6 +100,8 @@ class Target:
     bias_moves: frozenset[tuple[DataType, DataType]]
     packed_dtypes: frozenset[DataType]
     acc_store_dtypes: frozenset[DataType]
+    quantized_drains: Mapping[DataType, tuple[DataType, ...]]
+    """What an accumulator of each dtype becomes with a quantization of its own for each column."""
     atomic_add_dtypes: frozenset[DataType]
     acc_row_alignment: Mapping[DataType, int]
     gm_granularity: int

@@ -11,7 +11,7 @@ from .target import L0Costs, Memory, Quirks, Target, TileFormat
 _KIB = 1024
 _DDR, _VEC, _MAT = MemorySpace.DDR, MemorySpace.Vec, MemorySpace.Mat
 _LEFT, _RIGHT, _ACC, _BIAS = MemorySpace.Left, MemorySpace.Right, MemorySpace.Acc, MemorySpace.Bias
-_LEFT_SCALE, _RIGHT_SCALE = MemorySpace.LeftScale, MemorySpace.RightScale
+_LEFT_SCALE, _RIGHT_SCALE, _SCALING = MemorySpace.LeftScale, MemorySpace.RightScale, MemorySpace.Scaling
 
 _ROW, _COL = TileLayout.row_major, TileLayout.col_major
 _ND = TileFormat(_ROW, TileLayout.none_box, 512)
@@ -65,12 +65,13 @@ ASCEND910B = Target(
         _cube(_RIGHT, 64 * _KIB, 64, _ZN, "right"),
         _cube(_ACC, 128 * _KIB, 128, _ACC_NZ, "acc"),
         _cube(_BIAS, 1 * _KIB, 64, _ND, "bias"),
+        _cube(_SCALING, 2 * _KIB, 128, _ND, "scaling"),
     ),
     moves=MappingProxyType(
         {
             _DDR: (_VEC, _MAT),
             _VEC: (_DDR,),
-            _MAT: (_LEFT, _RIGHT, _BIAS),
+            _MAT: (_LEFT, _RIGHT, _BIAS, _SCALING),
             _ACC: (_MAT, _DDR),
         }
     ),
@@ -90,6 +91,7 @@ ASCEND910B = Target(
     bias_moves=frozenset({(_I32, _I32), (_F32, _F32), (_F16, _F32)}),
     packed_dtypes=frozenset(),
     acc_store_dtypes=frozenset({_I32, _F32, _F16, _BF16}),
+    quantized_drains=MappingProxyType({_F32: (_I8, _U8), _I32: (_I8, _U8, _F16)}),
     atomic_add_dtypes=frozenset({_F32, _F16, _BF16, _I32, _I16, _I8}),
     acc_row_alignment=MappingProxyType({_I32: 32}),
     gm_granularity=512,
@@ -134,12 +136,13 @@ ASCEND950 = Target(
         _cube(_BIAS, 4 * _KIB, 64, _ND, "bias"),
         _cube(_LEFT_SCALE, 4 * _KIB, 32, _SCALE_ZZ, "scaling"),
         _cube(_RIGHT_SCALE, 4 * _KIB, 32, _SCALE_NN, "scaling"),
+        _cube(_SCALING, 4 * _KIB, 128, _ND, "scaling"),
     ),
     moves=MappingProxyType(
         {
             _DDR: (_VEC, _MAT),
             _VEC: (_DDR, _MAT),
-            _MAT: (_LEFT, _RIGHT, _BIAS, _LEFT_SCALE, _RIGHT_SCALE),
+            _MAT: (_LEFT, _RIGHT, _BIAS, _LEFT_SCALE, _RIGHT_SCALE, _SCALING),
             _ACC: (_VEC, _MAT, _DDR),
         }
     ),
@@ -163,6 +166,7 @@ ASCEND950 = Target(
     bias_moves=frozenset({(_I32, _I32), (_F32, _F32), (_F16, _F32), (_BF16, _F32)}),
     packed_dtypes=frozenset({_F4}),
     acc_store_dtypes=frozenset({_I32, _F32, _F16, _BF16}),
+    quantized_drains=MappingProxyType({_F32: (_I8, _U8, _F16, _BF16, _F8E4), _I32: (_I8, _U8, _F16, _BF16)}),
     atomic_add_dtypes=frozenset({_F32, _F16, _I32, _I16, _I8}),
     acc_row_alignment=MappingProxyType({}),
     gm_granularity=128,

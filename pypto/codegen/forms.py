@@ -16,11 +16,12 @@ from ..ops.registry import Bound, Pto, rebind
 from .context import Op, Value
 from .forms_cross import CROSS_FORMS
 from .forms_dist import DIST_FORMS
+from .forms_fixpipe import FIX_PIPE_FORMS
 from .forms_gather import GATHER_FORMS
 from .forms_numeric import NUMERIC_FORMS
 from .forms_sync import SYNC_FORMS
 from .instructions import destination, dps, generic, instruction, operand, refuse_gaps
-from .tensors import flat_offset, read_element, tensor_view_op, window, write_element
+from .tensors import flat_offset, read_element, tensor_view_op, window, write_element, written_extents
 from .types import array_text, scalar_text, tile_text
 
 if TYPE_CHECKING:
@@ -67,10 +68,7 @@ def _extents_read(bound: Bound) -> Sequence[Expr]:
 def store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A tile's valid region into a window of a tensor; the value is the tensor."""
     tile, tensor, offsets = bound["tile"], bound["output_tensor"], bound.dims("offsets")
-    sizes: Sequence[Expr] = bound.dims("shapes")
-    if not sizes:
-        valid = tile.type.valid_shape
-        sizes = (*(index_const(1) for _ in range(len(offsets) - len(valid))), *valid[-len(offsets) :])
+    sizes = bound.dims("shapes") or written_extents(tile.type.valid_shape, len(offsets))
     target = window(kernel, tensor, offsets, sizes, tensor.name_hint)
     attrs = [("atomicType", "#pto<atomic_type atomic_add>")] if bound["atomic"] is AtomicType.Add else []
     instruction(kernel, "pto.tstore", [kernel.value(tile)], target, attrs)
@@ -304,4 +302,5 @@ _FORMS: dict[str, Callable[[KernelBuilder, Pto, Bound, Call, Var | None], Any]] 
     "matmul_acc": matmul_acc,
     "array_create": array_create, "array_get": array_get, "array_set": array_set,
     **GATHER_FORMS, **SYNC_FORMS, **CROSS_FORMS, **DIST_FORMS, **NUMERIC_FORMS,
+    **FIX_PIPE_FORMS,
 }  # fmt: skip

@@ -226,6 +226,7 @@ _RULES: dict[str, Any] = {
     "subview": _Checker.subview,
     "treshape": _Checker.reshape,
     "dps": _Checker.instruction,
+    "dps_apart": _Checker.instruction,
     "dps_masked": _Checker.instruction,
     "generic": _Checker.instruction,
 }

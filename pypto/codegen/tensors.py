@@ -84,6 +84,11 @@ def window(
     return result
 
 
+def written_extents(valid: Sequence[Expr], rank: int) -> Sequence[Expr]:
+    """The window of a tensor of ``rank`` that a tile whose valid extents are ``valid`` fills."""
+    return *(index_const(1) for _ in range(rank - len(valid))), *valid[-rank:]
+
+
 def flat_offset(indices: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
     """``sum(index * stride)`` as one expression, constants folded."""
     total: Expr | None = None

@@ -19,6 +19,7 @@ class MemorySpace(Enum):
     ScalarLocal = 7
     LeftScale = 8
     RightScale = 9
+    Scaling = 10
 
 
 class TensorLayout(Enum):

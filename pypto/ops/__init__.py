@@ -19,6 +19,7 @@ from . import (
     tile_hints,
     tile_layout,
     tile_matmul,
+    tile_fixpipe,
     tile_memory,
     tile_mx,
     tile_quantize,

@@ -31,6 +31,8 @@ from .rules import (
 
 _MEMORY = MemorySpace
 _FLAT = (TileLayout.row_major, TileLayout.none_box, 512)
+_WORDS = (DataType.UINT64, DataType.INT64)
+_PACKED = "pypto.layouts.fix_pipe_words packs them"
 
 
 def atomic_effect(kwargs: Mapping[str, Any]) -> ArgEffect:
@@ -194,8 +196,12 @@ def _store(b: Bound) -> Type:
         raise b.fail(f"requires one offset for each dimension of the tensor {shaped(out)}, got {dims_text(offsets)}")
     if partition or len(source.shape) != len(out.shape) or len(offsets) != len(out.shape):
         return out
-    moved = valid_of(b, "tile")
-    held = valid_of(b, "output_tensor")
+    return stored_tensor(b, out, valid_of(b, "tile"))
+
+
+def stored_tensor(b: Bound, out: TensorType, moved: Sequence[Expr]) -> TensorType:
+    """``output_tensor`` after a region of extents ``moved`` was written at ``offsets``."""
+    offsets, held = b.dims("offsets"), valid_of(b, "output_tensor")
     region = write_region(b, out.shape, held, offsets, moved, moved, _STORE_NOTE)
     if all(same(x, y) for x, y in zip(region, held)):
         return out
@@ -227,6 +233,8 @@ def _move(b: Bound) -> Type:
         raise b.fail("cannot move to DDR", "pl.store(tile, offsets, tensor) writes global memory")
     if space in SCALE_SPACES:
         return move_scales(b)
+    if space is _MEMORY.Scaling and (source.dtype not in _WORDS or value(source.shape[0]) != 1):
+        raise b.fail(f"moves a row of UINT64 words to Scaling, got {shaped(source)}", _PACKED)
     blayout, slayout, fractal = implicit_layout(source.shape, space)
     flat = implicit_layout(source.shape, None)[:2]
     if space is _MEMORY.Right:
@@ -297,7 +305,7 @@ declare(
     pto=Pto("pto.textract", ("src", "index_row", "index_col"), form="extract"),
 )
 
-_INSERT_NOTE = "it copies the whole source subview, so all of the source's shape must fit"
+INSERT_NOTE = "it copies the whole source subview, so all of the source's shape must fit"
 
 
 def _assemble(b: Bound) -> Type:
@@ -313,7 +321,7 @@ def _assemble(b: Bound) -> Type:
     held = valid_of(b, "target")
     ones = [index_const(1)] * (len(target.shape) - len(source.shape))
     moved = [*ones, *valid_of(b, "source")]
-    region = write_region(b, target.shape, held, offsets, moved, [*ones, *source.shape], _INSERT_NOTE)
+    region = write_region(b, target.shape, held, offsets, moved, [*ones, *source.shape], INSERT_NOTE)
     return narrowed(target, region)
 
 

@@ -27,7 +27,8 @@ from .types import TYPES, PartitionViewType, TensorViewType, TileBufType
 
 _INS = (
     r"ins\s*\((?P<ins>[^:{)]*?)\s*,?\s*(?P<inner>\{[^{}]*\})?\s*:"
-    r"(?P<types>[^)\"]*?)(?:,\s*\"(?P<axis>\w+)\"\s*)?\)\s*"
+    r"(?P<types>[^)\"%]*?)(?:,\s*\"(?P<axis>\w+)\"\s*)?"
+    r"(?:\s*(?P<word>,|\bfp)\s*(?P<fp>%[\w$.#-]+)\s*:\s*(?P<fp_type>[^)]*?))?\)\s*"
 )
 _OUTER = r"\s*(?P<outer>\{[^{}]*\})?"
 _DPS = re.compile(_INS + r"outs\s*\((?P<outs>[^:)]*):(?P<out_types>[^)]*)\)" + _OUTER)
@@ -68,7 +69,13 @@ class InstructionOp(PtoOp):
         found = asm.match(parser, _DPS if cls.spec.outs else _READS, cls.spec.usage())
         in_types, out_types = asm.types_in(parser, found, "types"), asm.types_in(parser, found, "out_types")
         axis = found.group("axis")
-        operands = asm.operands(parser, found, "ins", in_types) + asm.operands(parser, found, "outs", out_types)
+        operands = asm.operands(parser, found, "ins", in_types)
+        if found.group("fp"):
+            if found.group("word") != cls.spec.apart:
+                parser.raise_error(f"expected: {cls.spec.usage()}", found.start("word"), found.end("fp_type"))
+            kind = asm.types_in(parser, found, "fp_type")
+            operands, in_types = operands + asm.operands(parser, found, "fp", kind), in_types + kind
+        operands += asm.operands(parser, found, "outs", out_types)
         roles = cls.spec.assign(tuple(map(_shape_of, in_types)), tuple(map(_shape_of, out_types)))
         if roles is None:
             parser.raise_error(f"operands do not fit {cls.spec.usage()}", found.start(), found.end("outs"))
@@ -122,10 +129,16 @@ class InstructionOp(PtoOp):
     def parts(self):
         outs = [role for role in self._roles() if role in self.spec.outs]
         split = len(self.operands) - len(outs)
-        for word, values in (("ins", self.operands[:split]), (" outs", self.operands[split:])):
+        scale = self.values().get("fp") if self.spec.apart else None
+        last = split if scale is None else split - 1
+        for word, values in (("ins", self.operands[:last]), (" outs", self.operands[split:])):
             if not values:
                 continue
-            yield from (f"{word}(", *commas(values), " : ", *commas([value.type for value in values]), ")")
+            yield from (f"{word}(", *commas(values), " : ", *commas([value.type for value in values]))
+            if scale is not None and word == "ins":
+                yield from (self.spec.apart if self.spec.apart == "," else f" {self.spec.apart}", " ", scale, " : ")
+                yield scale.type
+            yield ")"
         if self.attributes:
             yield " {"
             for position, (name, value) in enumerate(self.attributes.items()):

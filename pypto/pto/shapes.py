@@ -47,8 +47,10 @@ class Tile:
 
     @property
     def place(self) -> str:
-        """The memory it is in: scales of the right operand, column major, have one of their own under the same name."""
-        return "scaling_right" if self.loc == "scaling" and self.blayout == "col_major" else self.loc
+        """The memory it is in. Three go under the name scaling: of MX scales of either operand, and of the fix pipe."""
+        if self.loc != "scaling":
+            return self.loc
+        return "scaling_right" if self.blayout == "col_major" else "scaling" if self.boxed else "scaling_fix_pipe"
 
     @property
     def boxed(self) -> bool:

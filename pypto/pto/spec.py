@@ -80,6 +80,8 @@ class Instruction:
     cost: Cost
     in_place: bool = True
     doc: str = ""
+    apart: str = ""
+    """What stands between the other operands' types and the operand ``fp``, whose type stands beside it."""
     _orders: dict[tuple[str, ...], tuple[Operand, ...] | None] = field(default_factory=dict, compare=False)
 
     @property
@@ -194,6 +196,7 @@ def declare(
     cost: Cost,
     in_place: bool = True,
     doc: str = "",
+    apart: str = "",
 ) -> None:
     """Add one instruction to `INSTRUCTIONS`. ``operands`` and ``attrs`` are written as the module docstring says."""
     ins, _, outs = operands.partition("->")
@@ -209,4 +212,5 @@ def declare(
         cost,
         in_place,
         doc,
+        apart,
     )

@@ -15,6 +15,7 @@ from ..runtime import Array, TileValue, WindowValue
 from ..shapes import PADS, Tile
 from ..spec import Run, Site, declare
 from ..targets import moves
+from .fixpipe import check_quantized, check_words, quantizer
 
 GM_BYTES_PER_CYCLE = 32.0
 """Assumed rate of one core's share of global memory. No published figure: compare kernels, do not time them."""
@@ -125,7 +126,9 @@ COMBINE: Mapping[str, Callable[[Array, Array], Array] | None] = {
 
 def _check_store(site: Site) -> None:
     tile, view = site.tile("src"), site.view("dst")
-    if tile.loc == "acc":
+    if site.has("fp"):
+        check_quantized(site, view.dtype)
+    elif tile.loc == "acc":
         dtypes("src", "i32 f32")(site)
         if data_type(view.dtype) not in site.target.acc_store_dtypes:
             raise PtoError(f"'pto.tstore': {site.arch} does not store an accumulator as {view.dtype}")
@@ -159,8 +162,9 @@ def _store(site: Site) -> Run:
     relu = site.attrs["reluPreMode"] == "normal_relu"
     combine = COMBINE[site.attrs["atomicType"]]
     drains = tile.loc == "acc"
+    quantize = quantizer(site, dtype) if site.has("fp") else None
 
-    def run(src: TileValue, dst: WindowValue) -> None:
+    def run(src: TileValue, fp: TileValue | None, dst: WindowValue) -> None:
         rows, cols = dst.matrix_shape()
         valid_rows, valid_cols = src.valid
         if valid_rows > rows or valid_cols > cols:
@@ -168,7 +172,10 @@ def _store(site: Site) -> Run:
                 f"'pto.tstore': {valid_rows}x{valid_cols} valid elements of 'src' exceed the window of {rows}x{cols}"
             )
         data = src.read()
-        data = _drained(data, dtype, relu) if drains else data if data.dtype == dtype else _as(data, dtype)
+        if quantize is not None:
+            data = quantize(data, fp, 0)
+        else:
+            data = _drained(data, dtype, relu) if drains else data if data.dtype == dtype else _as(data, dtype)
         dst.write(data, combine)
 
     return run
@@ -180,7 +187,8 @@ def _as(data: Array, dtype: np.dtype) -> Array:
 
 declare(
     "tstore",
-    "src -> dst:view",
+    "src fp? -> dst:view",
+    apart="fp",
     pipe=lambda site: "FIX" if site.tile("src").loc == "acc" else "MTE3",
     attrs="stPhase:st_phase=unspecified atomicType:atomic_type=atomic_none reluPreMode:relu_pre_mode=no_relu "
     "layout?:layout",
@@ -203,7 +211,9 @@ def _legal_move(site: Site) -> None:
 
 def _moved_dtype(site: Site) -> None:
     src, dst = site.tile("src"), site.tile("dst")
-    if src.loc == "acc":
+    if site.has("fp"):
+        check_quantized(site, dst.dtype)
+    elif src.loc == "acc":
         allowed = ("f16", "bf16", "f32") if site.target.quirks.tinsert_f32_destination else ("f16", "bf16")
         if src.dtype == "i32" and dst.dtype == "i32" and dst.loc == "vec":
             return
@@ -215,6 +225,9 @@ def _moved_dtype(site: Site) -> None:
     elif dst.loc == "bias":
         if (data_type(src.dtype), data_type(dst.dtype)) not in site.target.bias_moves:
             raise PtoError(f"'pto.{site.spec.mnemonic}': no move of {src.dtype} to a {dst.dtype} bias")
+    elif dst.loc == "scaling" and not dst.boxed:
+        check_words(site, "dst")
+        same_dtype("src", "dst")(site)
     elif dst.loc == "scaling" and dst.dtype == "!pto.f8E8M0":
         dtypes("src", "ui8 !pto.f8E8M0")(site)
     else:
@@ -252,29 +265,32 @@ def _same_buffer(site: Site) -> None:
         )
 
 
-def _mover(site: Site) -> Callable[[Array], Array]:
+def _mover(site: Site) -> Callable[[Array, TileValue | None, int], Array]:
+    """What elements become, given the tile of quantization words, if any, and the column of src they start at."""
     src, dst = site.tile("src"), site.tile("dst")
     dtype = dst.numpy
     relu = site.attrs["reluPreMode"] == "normal_relu"
+    if site.has("fp"):
+        return quantizer(site, dtype)
     if src.loc == "acc":
-        return lambda data: _drained(data, dtype, relu)
+        return lambda data, _fp, _col: _drained(data, dtype, relu)
     if dst.loc == "scaling":
-        return lambda data: np.ascontiguousarray(data).view(dtype)
+        return lambda data, _fp, _col: np.ascontiguousarray(data).view(dtype)
     if src.dtype != dst.dtype:
-        return lambda data: convert(data, dtype)
-    return lambda data: data
+        return lambda data, _fp, _col: convert(data, dtype)
+    return lambda data, _fp, _col: data
 
 
 def _move(site: Site) -> Run:
     convert_data = _mover(site)
 
-    def run(src: TileValue, dst: TileValue) -> None:
+    def run(src: TileValue, fp: TileValue | None, dst: TileValue) -> None:
         rows, cols = dst.valid
         if src.valid == dst.valid:
-            dst.write(convert_data(src.read()))
+            dst.write(convert_data(src.read(), fp, 0))
             return
         _outside(site, "'src'", 0, 0, rows, cols, src.type)
-        dst.write(convert_data(src.read_at(0, 0, rows, cols)))
+        dst.write(convert_data(src.read_at(0, 0, rows, cols), fp, 0))
 
     return run
 
@@ -283,7 +299,8 @@ _MOVE_ATTRS = "accToVecMode?:acc_to_vec_mode reluPreMode:relu_pre_mode=no_relu"
 
 declare(
     "tmov",
-    "src -> dst",
+    "src fp? -> dst",
+    apart=",",
     pipe=_pipe,
     attrs=_MOVE_ATTRS,
     checks=(_legal_move, _moved_dtype, _only_from_acc, _same_buffer),
@@ -296,17 +313,18 @@ declare(
 def _extract(site: Site) -> Run:
     convert_data = _mover(site)
 
-    def run(src: TileValue, row: int, col: int, dst: TileValue) -> None:
+    def run(src: TileValue, row: int, col: int, fp: TileValue | None, dst: TileValue) -> None:
         rows, cols = dst.valid
         _outside(site, "'src'", row, col, rows, cols, src.type)
-        dst.write(convert_data(src.read_at(row, col, rows, cols)))
+        dst.write(convert_data(src.read_at(row, col, rows, cols), fp, col))
 
     return run
 
 
 declare(
     "textract",
-    "src indexRow:index indexCol:index -> dst",
+    "src indexRow:index indexCol:index fp? -> dst",
+    apart="fp",
     pipe=_pipe,
     attrs=_MOVE_ATTRS,
     checks=(_legal_move, _moved_dtype, _only_from_acc),
@@ -319,17 +337,18 @@ declare(
 def _insert(site: Site) -> Run:
     convert_data = _mover(site)
 
-    def run(src: TileValue, row: int, col: int, dst: TileValue) -> None:
+    def run(src: TileValue, row: int, col: int, fp: TileValue | None, dst: TileValue) -> None:
         rows, cols = src.valid
         _outside(site, "'dst'", row, col, rows, cols, dst.type)
-        dst.write_at(row, col, convert_data(src.read()))
+        dst.write_at(row, col, convert_data(src.read(), fp, 0))
 
     return run
 
 
 declare(
     "tinsert",
-    "src indexRow:index indexCol:index -> dst",
+    "src indexRow:index indexCol:index fp? -> dst",
+    apart="fp",
     pipe=_pipe,
     attrs=_MOVE_ATTRS,
     checks=(_legal_move, _moved_dtype, _only_from_acc),
