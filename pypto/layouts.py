@@ -167,6 +167,6 @@ def fix_pipe_words(scale: ArrayLike, offset: ArrayLike = 0, *, signed: bool = Tr
         raise ValueError(f"the fix pipe takes scales of 11 significant bits, of {lost} it would take {kept}")
     offsets = np.broadcast_to(np.asarray(offset, np.int64), factors.shape)
     if (offsets < -256).any() or (offsets > 255).any():
-        raise ValueError(f"an offset of the fix pipe has nine bits, -256 to 255, got {offsets.min()} to {offsets.max()}")
+        raise ValueError(f"an offset of the fix pipe is within -256 to 255, got {offsets.min()} to {offsets.max()}")
     words = raw.astype(np.uint64) | (offsets & 0x1FF).astype(np.uint64) << np.uint64(37)
     return words | np.uint64(signed << 46)

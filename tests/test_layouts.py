@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pypto.dtypes import DataType
-from pypto.layouts import c0_of, from_mx_a, from_mx_b, from_nz, to_mx_a, to_mx_b, to_nz
+from pypto.layouts import c0_of, fix_pipe_words, from_mx_a, from_mx_b, from_nz, to_mx_a, to_mx_b, to_nz
 
 BYTE_SIZED = sorted(
     {t.numpy for t in DataType if t.bits >= 8 and t not in (DataType.HF8, DataType.TASK_ID)}, key=lambda d: d.name
@@ -165,3 +165,15 @@ def test_arrays_that_are_no_boxes_of_scales_are_refused():
     for unpack in (from_mx_a, from_mx_b):
         with pytest.raises(ValueError, match=r"\[1, .., .., 16, 2\], got \[2, 1, 1, 16, 2\]"):
             unpack(np.zeros((2, 1, 1, 16, 2), np.uint8))
+
+
+def test_words_of_the_fix_pipe_hold_factor_offset_and_sign():
+    words = fix_pipe_words([1.5, -2.0], [255, -256])
+    assert words.dtype == np.uint64 and words.shape == (1, 2)
+    assert [hex(int(w)) for w in words[0]] == ["0x5fe03fc00000", "0x6000c0000000"]
+    assert hex(int(fix_pipe_words(0.5, 3, signed=False)[0, 0])) == "0x603f000000"
+    assert fix_pipe_words(np.ones(64)).shape == (1, 64)
+    with pytest.raises(ValueError, match="11 significant bits, of 0.1.* it would take 0.0999"):
+        fix_pipe_words([1.0, 0.1])
+    with pytest.raises(ValueError, match="-256 to 255, got 256 to 256"):
+        fix_pipe_words(1.0, 256)

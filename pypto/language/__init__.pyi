@@ -1462,6 +1462,15 @@ class tile:
         """Write ``source`` into ``target`` at ``offset``; the value is the target as written."""
 
     @staticmethod
+    def assemble_fp(target: Tile, source: Tile, scale: Tile, offset: Dims, *, span: Span | None = ...) -> Tile:
+        """Quantize an accumulator to the dtype of ``target``, a tile in Mat, and write it there at ``offset``; the
+        value is the target as written.
+
+        ``scale`` is ``[1, N]`` in Scaling, one 64-bit word a column of the accumulator, which says factor, offset
+        and sign: `pypto.layouts.fix_pipe_words` packs them.
+        """
+
+    @staticmethod
     def axpy(acc: Tile, tile: Tile, factor: ScalarLike, *, span: Span | None = ...) -> Tile:
         """acc += tile * factor in place, rounded once. FP16 tiles may be added to an FP32 ``acc``."""
 
@@ -1649,6 +1658,24 @@ class tile:
         span: Span | None = ...,
     ) -> Tile:
         """Copy the ``shape`` window of a 2D tile at (``index_row``, ``index_col``) to another memory."""
+
+    @staticmethod
+    def extract_fp(
+        src: Tile,
+        scale: Tile,
+        index_row: Index,
+        index_col: Index,
+        shape: Dims,
+        dtype: DataType,
+        *,
+        span: Span | None = ...,
+    ) -> Tile:
+        """Quantize the ``shape`` window of an accumulator at (``index_row``, ``index_col``) to ``dtype`` on its way to
+        Mat.
+
+        ``scale`` is ``[1, N]`` in Scaling, one 64-bit word a column of the accumulator, which says factor, offset
+        and sign: `pypto.layouts.fix_pipe_words` packs them.
+        """
 
     @staticmethod
     def fillpad(tile: Tile, pad_value: PadValue | float = ..., *, span: Span | None = ...) -> Tile:
@@ -1919,6 +1946,14 @@ class tile:
         """Copy a tile to another on-chip memory, the only way into Left, Right and Bias.
 
         The result is laid out as its memory demands; ``blayout`` and ``slayout`` override that.
+        """
+
+    @staticmethod
+    def move_fp(src: Tile, scale: Tile, dtype: DataType, *, span: Span | None = ...) -> Tile:
+        """Quantize an accumulator to ``dtype`` on its way to Mat.
+
+        ``scale`` is ``[1, N]`` in Scaling, one 64-bit word a column of the accumulator, which says factor, offset
+        and sign: `pypto.layouts.fix_pipe_words` packs them.
         """
 
     @staticmethod
@@ -2307,6 +2342,15 @@ class tile:
 
         ``shapes`` is the window's shape in the tensor where the tile has another rank. ``atomic=pl.AtomicType.Add``
         adds instead of overwriting.
+        """
+
+    @staticmethod
+    def store_fp(tile: Tile, scale: Tile, offsets: Dims, output_tensor: Tensor, *, span: Span | None = ...) -> Tensor:
+        """Quantize an accumulator to the dtype of ``output_tensor`` and write it there at ``offsets``; the value is the
+        tensor as written.
+
+        ``scale`` is ``[1, N]`` in Scaling, one 64-bit word a column of the accumulator, which says factor, offset
+        and sign: `pypto.layouts.fix_pipe_words` packs them.
         """
 
     @staticmethod

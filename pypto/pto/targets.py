@@ -37,6 +37,12 @@ def memory(target: Target, loc: str) -> Memory:
 
 
 @cache
+def scaling_orders(target: Target) -> frozenset[str]:
+    """The ``slayout`` of tiles in the memories called scaling: boxed MX scales, plain words of the fix pipe."""
+    return frozenset(m.format.slayout.name for m in target.memories.values() if m.pto_name == "scaling")
+
+
+@cache
 def moves(target: Target) -> dict[str, tuple[str, ...]]:
     """On-chip moves by ``loc``; copies within the vector buffer are always there."""
     names = {space: memory.pto_name for space, memory in target.memories.items()}

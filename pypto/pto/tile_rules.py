@@ -9,11 +9,13 @@ from pypto.backend.target import Target
 from .errors import PtoError
 from .shapes import Tile
 from .spec import Site
-from .targets import memory
+from .targets import memory, scaling_orders
 
 
 def check_tile(tile: Tile, target: Target) -> None:
     """A tile type makes sense on a target. Raises PtoError."""
+    if tile.loc == "scaling" and tile.slayout not in scaling_orders(target):
+        raise PtoError(f"{target.module_arch} has no memory 'scaling' for tiles of slayout={tile.slayout} ({tile})")
     capacity = memory(target, tile.loc).usable
     if tile.nbytes > capacity:
         raise PtoError(f"a tile of {tile.nbytes} bytes does not fit {tile.loc}, which has {capacity} ({tile})")

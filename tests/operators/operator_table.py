@@ -6,6 +6,7 @@ import cast_cases
 import cross_cases
 import cube_cases
 import elementwise_cases
+import fixpipe_cases
 import fused_cases
 import gather_cases
 import hint_cases
@@ -26,6 +27,7 @@ CASES = [
         cross_cases,
         cube_cases,
         mx_cases,
+        fixpipe_cases,
         gather_cases,
         fused_cases,
         tensor_cases,

@@ -298,3 +298,36 @@ def test_a_negative_integer_power_is_an_error():
     params = [(n, (ROWS, COLS), "INT32") for n in ("x", "y")]
     with pytest.raises(ValueError, match="negative power"):
         kernel(["made = pl.pow(x, y)"], params, ((ROWS, COLS), "INT32"), "910B")(x, y, np.zeros_like(x))
+
+
+def drained(op, target="910B", acc="pl.tile.matmul(a, b)", words="[1, 64], pl.UINT64", to="INT8"):
+    return pl.compile(pl.parse(f"""
+import pypto.language as pl
+@pl.function(type=pl.FunctionType.InCore)
+def k(x: pl.Tensor[[32, 64], pl.FP32], w: pl.Tensor[[64, 64], pl.FP32], q: pl.Tensor[{words}],
+      y: pl.Out[pl.Tensor[[32, 64], pl.{to}]]):
+    a = pl.load(x, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
+    b = pl.load(w, [0, 0], [64, 64], target_memory=pl.Mem.Mat)
+    acc = {acc}
+    words = pl.load(q, [0, 0], {words[: words.index("]") + 1]}, target_memory=pl.Mem.Mat)
+    {op}
+"""), target=TARGETS[target], dump_passes=False, skip_ptoas=True)  # fmt: skip
+
+
+def test_what_leaves_through_the_fix_pipe_is_refused_with_the_reason():
+    store = "y = pl.tile.store_fp(acc, words, [0, 0], y)"
+    drained(store)
+    for given, message in (
+        ({"to": "FP16"}, "quantizes accumulators of FP32 to INT8, UINT8 or INT32 to .*, not FP32 to FP16"),
+        ({"to": "INT16"}, "gives INT8, UINT8, FP16, BF16, FP8E4M3FN, not INT16"),
+        ({"words": "[1, 64], pl.FP32"}, "requires scale UINT64 words.*fix_pipe_words"),
+        ({"words": "[1, 32], pl.UINT64"}, "a word for each column of \\[32, 64\\] fp32, got \\[1, 32\\]"),
+        ({"words": "[1, 65], pl.UINT64"}, "a multiple of 16 of them"),
+        ({"acc": "pl.load(x, [0, 0], [32, 64])"}, "takes tile in Acc, got Vec.*pl.quant"),
+    ):
+        with pytest.raises((ValueError, InvalidOperationError), match=f"(?s){message}"):
+            drained(store, **given)
+    drained(store, "950", to="FP16")
+    past = "y = pl.store(pl.tile.matmul(pl.tile.extract_fp(acc, words, 16, 0, [32, 64], dtype=pl.INT8), b), [0, 0], y)"
+    with pytest.raises((ValueError, InvalidOperationError), match="past the end|exceeds|outside"):
+        drained(past)

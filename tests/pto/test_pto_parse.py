@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pto_text import Kernel, tile_type
+from pto_text import NZ, Kernel, tile_type
 from xdsl.dialects.builtin import FileLineColLoc
 
 from pypto.pto import INSTRUCTIONS, PtoError, parse_module
@@ -204,3 +204,24 @@ def test_synchronization_reads_and_prints():
     assert str(parse_module(printed)) == printed
     with pytest.raises(PtoError, match="expected one of PIPE_S, "):
         parse_module(text.replace("PIPE_ALL", "PIPE_X"))
+
+
+def test_quantization_words_have_a_type_beside_them():
+    acc = "!pto.tile_buf<loc=acc, dtype=f32, rows=16, cols=32, v_row=16, v_col=32, blayout=col_major, " \
+        "slayout=row_major, fractal=1024, pad=0>"  # fmt: skip
+    mat, fp = tile_type(16, 32, "i8", loc="mat", layout=NZ), tile_type(1, 32, "ui64", loc="scaling")
+    lines = {
+        "tmov": f"pto.tmov ins(%a : {acc}, %w : {fp}) outs(%d : {mat})",
+        "textract": f"pto.textract ins(%a, %c, %c : {acc}, index, index fp %w : {fp}) outs(%d : {mat})",
+        "tinsert": f"pto.tinsert ins(%a, %c, %c : {acc}, index, index fp %w : {fp}) outs(%d : {mat})",
+    }
+    head = ["%c = arith.constant 0 : index", *(f"%{n} = pto.alloc_tile : {t}" for n, t in zip("awd", (acc, fp, mat)))]
+    for name, line in lines.items():
+        module = parse_module(function(*head, line))
+        (op,) = [op for op in module.walk() if op.name == f"pto.{name}"]
+        assert op.values()["fp"].name_hint == "w"
+        printed = str(module)
+        assert f"%w : {fp}) outs(%d : {mat})" in printed and str(parse_module(printed)) == printed
+        wrong = line.replace("fp %w", ", %w") if " fp " in line else line.replace(", %w :", " fp %w :")
+        with pytest.raises(PtoError, match=f"expected: pto.{name} ins"):
+            parse_module(function(*head, wrong))

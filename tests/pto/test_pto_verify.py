@@ -28,6 +28,35 @@ def one(op: str, kinds: list[str], out: str, attrs: str = "", arch: str = "a2a3"
 
 
 T = tile_type(8, 16, "f32")
+SCALES = "blayout=row_major, slayout=row_major, fractal=32"
+
+
+def drain(acc: str, out: str, words: str = "ui64", arch: str = "a2a3", source: str = "acc", count: int = 32) -> Kernel:
+    """An accumulator of ``acc`` quantized to ``out`` with ``count`` words."""
+    kernel = Kernel(arch, "cube")
+    layout = ACC if source == "acc" else NZ
+    src, to = tile_type(16, 32, acc, loc=source, layout=layout), tile_type(16, 32, out, loc="mat", layout=NZ)
+    scale = tile_type(1, count, words, loc="scaling")
+    names = [kernel.tile(kind).split(":")[0] for kind in (src, scale, to)]
+    kernel.emit(f"pto.tmov ins({names[0]} : {src}, {names[1]} : {scale}) outs({names[2]} : {to})")
+    return kernel
+
+
+def test_what_the_fix_pipe_quantizes():
+    for arch, pairs in (
+        ("a2a3", {"f32": ("i8", "ui8"), "i32": ("i8", "ui8", "f16")}),
+        ("a5", {"f32": ("i8", "ui8", "f16", "bf16", "f8E4M3FN"), "i32": ("i8", "ui8", "f16", "bf16")}),
+    ):
+        for acc, to in pairs.items():
+            for out in to:
+                accepted(drain(acc, out, arch=arch))
+                accepted(drain(acc, out, "i64", arch=arch))
+    refused(drain("f32", "f16"), "a2a3 quantizes accumulators of f32 to i8, ui8 or i32 to .*, not f32 to f16")
+    refused(drain("i32", "f32", arch="a5"), "not i32 to f32")
+    refused(drain("f32", "i8", "f16"), "element type f16 of 'fp' is not supported")
+    refused(drain("f32", "i8", count=40), "'fp' must be a row of 64-bit words in scaling, a multiple of 16")
+    refused(drain("f32", "i8", count=16), "16 words in 'fp' for the 32 columns of 'src'")
+    refused(drain("i8", "i8", source="mat"), "no move from mat to mat")
 
 
 @pytest.mark.parametrize(
@@ -116,8 +145,8 @@ def test_buffers_fit_their_memory():
     kernel.tile(tile_type(8, 16, "f32", valid=("?", 16)), row=kernel.const(9))
     refused(kernel, "9 valid rows in a tile with 8")
     kernel = Kernel()
-    kernel.tile(tile_type(8, 16, "f32", loc="scaling"))
-    refused(kernel, "a2a3 has no memory 'scaling'")
+    kernel.tile(tile_type(16, 16, "!pto.f8E8M0", loc="scaling", layout=SCALES))
+    refused(kernel, "a2a3 has no memory 'scaling' for tiles of slayout=row_major")
 
 
 def test_planned_modules_need_addresses():

@@ -75,7 +75,7 @@ def _scaled(data: Array, words: Array) -> Array:
 
 
 def _bytes(data: Array, words: Array) -> Array:
-    """Rounded to nine bits, nearest even, plus the offset, clamped to eight signed or unsigned ones; NaN counts as 0."""
+    """Rounded to nine bits, ties to even, plus the offset, clamped to eight bits, signed or not; NaN counts as 0."""
     scaled = _scaled(data, words)
     whole = np.rint(np.clip(np.where(np.isnan(scaled), np.float32(0), scaled), -256, 255)).astype(np.int32)
     offset = ((words >> np.uint64(37)) & np.uint64(0x1FF)).astype(np.int32)
