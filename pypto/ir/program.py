@@ -10,7 +10,7 @@ from .expr import GlobalVar, Var, _Invocation
 from .node import DATA, MAPPING, NODE, NODES, TYPES, IRNode, NodeList, define, ignore, node, node_list, use
 from .span import UNKNOWN_SPAN, Span
 from .stmt import Stmt
-from .types import Type
+from .types import CommCtxType, Type
 
 _DERIVED = {
     FunctionType.Orchestration: (Level.CHIP, Role.Orchestrator),
@@ -135,6 +135,10 @@ class Function(IRNode):
         """A copy with fields changed; a summary is never carried over."""
         made = IRNode.replace(self, **changes)
         return made if made is self or "summary_cell" in changes else IRNode.replace(made, summary_cell=[])
+
+    def caller_params(self) -> list[tuple[Var, ParamDirection]]:
+        """Parameters with their directions, but for communication contexts: those follow from the windows passed."""
+        return [(p, d) for p, d in self.directed_params() if not isinstance(p.type, CommCtxType)]
 
     @property
     def is_host_orchestrator(self) -> bool:

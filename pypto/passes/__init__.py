@@ -45,7 +45,7 @@ _LAZY = {
     "run_verifier": "verifiers",
     "verify_properties": "verifiers",
     "verify_tensor_view_canonical": "verifiers.tensor_view",
-    **{factory: factory for factory in (*PIPELINE, "materialize_dist_tensor_ctx")},
+    **{factory: factory for factory in PIPELINE},
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..ir.expr import Call, Var
+from ..ir.node import NodeList
 from ..ir.program import Function
 from ..ir.visitor import walk
 
@@ -17,16 +18,19 @@ _DEFAULT_SLOTS: Final = {1: 8, 2: 8, _BOTH_WAYS: 4}
 
 
 def buffer_of(function: Function) -> Var | None:
-    """The buffer parameter of a function."""
-    last = function.params[-1] if function.params else None
-    return last if isinstance(last, Var) and last.name_hint == BUFFER else None
+    """The buffer parameter of a function: the last but for the contexts of windows."""
+    params = function.caller_params()
+    last = params[-1][0] if params else None
+    return last if last is not None and last.name_hint == BUFFER else None
 
 
 def without_buffer(function: Function) -> Function:
     """``function`` as its author wrote it, without the buffer; for its parameters only."""
-    if buffer_of(function) is None:
+    buffer = buffer_of(function)
+    if buffer is None:
         return function
-    return function.replace(params=function.params[:-1], param_directions=function.param_directions[:-1])
+    kept = [(p, d) for p, d in function.directed_params() if p is not buffer]
+    return function.replace(params=NodeList(p for p, _ in kept), param_directions=NodeList(d for _, d in kept))
 
 
 def slots_of(setup: Call) -> int:

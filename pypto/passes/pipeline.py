@@ -59,6 +59,7 @@ PIPELINE: tuple[str, ...] = (
     "synthesize_allreduce_signals",
     "materialize_comm_domain_scopes",
     "lower_host_tensor_collectives",
+    "materialize_dist_tensor_ctx",
     "materialize_runtime_scopes",
     "classify_iter_arg_carry",
     "insert_comm_fence",

@@ -116,18 +116,18 @@ class CompiledProgram:
     @property
     def params(self) -> list[ParamInfo]:
         """The entry function's parameters."""
-        return [ParamInfo.of(p, d) for p, d in without_buffer(self.entry).directed_params()]
+        return [ParamInfo.of(p, d) for p, d in without_buffer(self.entry).caller_params()]
 
     @property
     def param_names(self) -> list[str]:
         """Names of the entry function's parameters, as written."""
-        return [written_name(p.name_hint) for p in without_buffer(self.entry).params]
+        return [written_name(p.name_hint) for p, _ in without_buffer(self.entry).caller_params()]
 
     @property
     def output_indices(self) -> list[int]:
         """Which parameters of the entry function a call only writes: those it may leave out."""
-        directions = without_buffer(self.entry).param_directions
-        return [i for i, d in enumerate(directions) if d is ParamDirection.Out]
+        params = without_buffer(self.entry).caller_params()
+        return [i for i, (_, d) in enumerate(params) if d is ParamDirection.Out]
 
     @property
     def has_return(self) -> bool:

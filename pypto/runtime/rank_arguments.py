@@ -19,16 +19,17 @@ LEFT_OUT: Final = object()
 
 def all_arguments(function: Function, args: Sequence[Any]) -> list[Any]:
     """One argument a parameter, `LEFT_OUT` for those to be made. Raises TypeError for another number of arguments."""
-    outs = [d is ParamDirection.Out for d in function.param_directions]
+    params = function.caller_params()
+    outs = [d is ParamDirection.Out for _, d in params]
     if len(args) == len(outs):
         return list(args)
     if function.return_types and len(args) == len(outs) - sum(outs):
         given = iter(args)
         return [LEFT_OUT if out else next(given) for out in outs]
-    names = ", ".join(written_name(p.name_hint) for p in function.params)
+    names = ", ".join(written_name(p.name_hint) for p, _ in params)
     count = f"{len(outs)} argument{'s' if len(outs) != 1 else ''} ({names})"
     if function.return_types and any(outs):
-        made = ", ".join(written_name(p.name_hint) for p, out in zip(function.params, outs) if out)
+        made = ", ".join(written_name(p.name_hint) for (p, _), out in zip(params, outs) if out)
         count += f" or {len(outs) - sum(outs)} without {made}"
     raise user_error(TypeError, f"{function.name} takes {count}, got {len(args)}", function.span)
 
@@ -40,16 +41,16 @@ class RankArguments:
         """Raises TypeError or ValueError for an argument that does not fit its parameter, naming it."""
         self.dims: dict[Var, int] = {}
         bound: list[Any] = []
-        written = without_buffer(function)
-        for param, value in zip(written.params, all_arguments(written, given)):
+        params, written = [p for p, _ in function.caller_params()], without_buffer(function)
+        for (param, _), value in zip(written.caller_params(), all_arguments(written, given)):
             is_tensor = isinstance(param.type, TensorType)
             array = bind_array(param, value, self.dims) if is_tensor and value is not LEFT_OUT else value
             bound.append(array if is_tensor else bind_scalar(param, value))
             if isinstance(param.type, ScalarType) and param.type.dtype.is_int():
                 self.dims[param] = bound[-1]
         self._torch = any(is_torch(a) for a in given)
-        bound += [LEFT_OUT] * (len(function.params) - len(bound))
-        self._bound = [new_array(p, self.dims) if b is LEFT_OUT else b for p, b in zip(function.params, bound)]
+        bound += [LEFT_OUT] * (len(params) - len(bound))
+        self._bound = [new_array(p, self.dims) if b is LEFT_OUT else b for p, b in zip(params, bound)]
         self.values = [b.array if isinstance(b, ArrayArg) else b for b in self._bound]
 
     def results(self, returned: Sequence[Any]) -> Any:
@@ -66,11 +67,18 @@ class RankArguments:
 
 
 def share_windows(function: Function, ranks: Sequence[RankArguments]) -> None:
-    """Make each distributed tensor of the ranks one window. Raises ValueError where their slices differ in shape."""
-    from ..simulator.ranks import Window
+    """Make each distributed tensor of the ranks one window, and add the contexts ``function`` takes.
 
-    for i, param in enumerate(function.params):
-        if isinstance(param.type, DistributedTensorType):
-            window = Window(written_name(param.name_hint), [rank.values[i] for rank in ranks])
-            for rank, own in zip(ranks, window.slices):
-                rank.values[i] = own
+    Raises ValueError where their slices differ in shape.
+    """
+    from ..simulator.ranks import Window, context_of
+
+    params = function.caller_params()
+    windows = [i for i, (p, _) in enumerate(params) if isinstance(p.type, DistributedTensorType)]
+    for i in windows:
+        window = Window(written_name(params[i][0].name_hint), [rank.values[i] for rank in ranks])
+        for rank, own in zip(ranks, window.slices):
+            rank.values[i] = own
+    contexts = len(function.params) - len(params)
+    for rank in ranks:
+        rank.values += [context_of(rank.values[i]) for i in windows[:contexts]]
