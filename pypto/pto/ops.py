@@ -200,6 +200,10 @@ def _narrowed(tile: Tile, rows: int | None, cols: int | None) -> Tile:
     return replace(tile, v_row=tile.v_row if rows is None else rows, v_col=tile.v_col if cols is None else cols)
 
 
+_SETS_EXTENTS = frozenset({"pto.set_validshape", "pto.comm.tput", "pto.comm.tget"})
+"""What sets a tile's valid extents anew: a transfer does for its last chunk."""
+
+
 class AllocTile(PtoOp):
     """A tile buffer: its byte address when memory was planned, and the valid extents its type leaves open."""
 
@@ -245,7 +249,7 @@ class AllocTile(PtoOp):
         """`tile` with the extents that are constants, unless they are set anew somewhere."""
         tile = self.tile
         rows, cols = (constant(value) if value is not None else None for value in self.valid)
-        if rows is None and cols is None or any(isinstance(u.operation, SetValidShape) for u in self.results[0].uses):
+        if rows is None and cols is None or any(u.operation.name in _SETS_EXTENTS for u in self.results[0].uses):
             return tile
         return _narrowed(tile, rows, cols)
 
