@@ -6,12 +6,13 @@ from typing import Final
 
 from ..ir.expr import Call, Var
 from ..ir.node import NodeList
-from ..ir.program import Function
+from ..ir.program import Function, Program, summarize
 from ..ir.visitor import walk
 
 BUFFER: Final = "__gm_pipe_buffer"
 """The parameter that is the buffer."""
 SETUPS: Final = ("system.aic_initialize_pipe", "system.aiv_initialize_pipe")
+_ELEMENT_BYTES: Final = 4
 _BOTH_WAYS: Final = 3
 _DEFAULT_SLOTS: Final = {1: 8, 2: 8, _BOTH_WAYS: 4}
 """Slots of a ring whose set-up does not say, by ``dir_mask``."""
@@ -60,6 +61,13 @@ def ring_offsets(function: Function) -> tuple[dict[tuple[int, int], int], int]:
         offsets[place] = end
         end += ring_bytes(setups[place])
     return offsets, end
+
+
+def workspace_elements(function: Function, program: Program) -> int:
+    """Elements of the buffer that one block of ``function``, a kernel or what launches some, has for its pipes."""
+    called = (program.get_function(name) for name in summarize(function).callees)
+    inner = [workspace_elements(f, program) for f in called if f is not None]
+    return max([-(-ring_offsets(function)[1] // _ELEMENT_BYTES), *inner])
 
 
 def offset_of(setup: Call, function: Function) -> int:

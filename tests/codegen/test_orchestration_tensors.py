@@ -229,3 +229,48 @@ def test_a_dynamic_fp4_extent_is_twice_the_argument_s():
     assert "int64_t K = (fp4_carrier_dim * 2);" in code
     assert "always_assert(fp4_logical_dim > 0 && (fp4_logical_dim & 1u) == 0u);" in code
     assert "uint32_t a_ci_shapes[2] = {8, static_cast<uint32_t>(fp4_logical_dim / 2)};" in code
+
+
+PIPES = """
+    @pl.function(type=pl.FunctionType.AIV)
+    def vector(self, __gm_pipe_buffer: pl.Out[pl.Tensor[[1], pl.FP32]]):
+        ring = pl.reserve_buffer(name="ring", size=2048)
+        pl.aiv_initialize_pipe(ring, dir_mask={mask}, slot_size=1024{slots})
+
+    @pl.function(type=pl.FunctionType.Group)
+    def both(self, __gm_pipe_buffer: pl.Out[pl.Tensor[[1], pl.FP32]]):
+        self.vector(__gm_pipe_buffer, attrs={{"arg_directions": [pl.adir.output_existing]}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "slots", "blocks", "extent"),
+    [
+        (1, "", "", "2048"),
+        (1, ", slot_num=2", "", "512"),
+        (3, "", "", "2048"),
+        (1, ", slot_num=2", ', "core_num": 4', "static_cast<uint32_t>((512) * (4))"),
+        (1, ", slot_num=2", ', "core_num": i // 16', "static_cast<uint32_t>((512) * (floor_div(i, 16)))"),
+    ],
+)
+def test_a_buffer_of_pipes_has_room_for_the_rings_of_every_block(mask, slots, blocks, extent):
+    body = f"""
+        with pl.scope():
+            p = pl.create_tensor([1], dtype=pl.FP32, manual_dep=True)
+            self.both(p, attrs={{"arg_directions": [pl.adir.output_existing]{blocks}}})
+    """
+    made = statements(body, parameters=X, kernels=PIPES.format(mask=mask, slots=slots))
+    assert f"uint32_t p_ci_shapes[1] = {{{extent}}};" in made
+
+
+def test_a_buffer_of_pipes_is_made_where_its_size_is_known():
+    body = """
+        with pl.scope():
+            n = i + 1
+            p = pl.create_tensor([1], dtype=pl.FP32, manual_dep=True)
+            self.both(p, attrs={"arg_directions": [pl.adir.output_existing], "core_num": n})
+    """
+    made = statements(body, parameters=X, kernels=PIPES.format(mask=1, slots=""))
+    assert made.index("int64_t n = (i + 1);") < made.index(
+        "uint32_t p_ci_shapes[1] = {static_cast<uint32_t>((2048) * (n))};"
+    )

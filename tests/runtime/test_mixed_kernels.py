@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pypto.language as pl
+from pypto import codegen
 
 Made = tuple[Any, Callable[[dict[str, np.ndarray]], np.ndarray]]
 MODES = [pl.SplitMode.NONE, pl.SplitMode.UP_DOWN, pl.SplitMode.LEFT_RIGHT]
@@ -290,3 +291,26 @@ def test_the_cube_runs_ahead(target: str, trips: int, stage: int) -> None:
     e = np.exp(product(given["a"], given["b"])).astype(F16)
     np.testing.assert_allclose(out[: 16 * trips], product(e, given["w"])[: 16 * trips], rtol=1e-5, atol=1e-5)
     assert not out[16 * trips :].any()
+
+
+@pl.program
+class ByLane:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, x: pl.Tensor[[128, 64], pl.FP32], y: pl.Out[pl.Tensor[[128, 64], pl.FP32]]
+    ) -> pl.Tensor[[128, 64], pl.FP32]:
+        for block in pl.spmd(2):
+            for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+                row = (block * 2 + lane) * 32
+                t = pl.load(x, [row, 0], [32, 64])
+                y = pl.store(pl.add(t, t), [row, 0], y)
+        return y
+
+
+@pytest.mark.parametrize("target", ["Ascend910B", "Ascend950"])
+def test_both_vector_cores_run_a_kernel_that_tells_them_apart_without_a_cube(target):
+    compiled = pl.compile(ByLane, target=target, skip_ptoas=True)
+    x = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
+    np.testing.assert_array_equal(compiled(x), 2 * x)
+    code = codegen.generate_orchestration(compiled.lowered, compiled.lowered.get_function("main")).code
+    assert "MixedKernels mixed_0 = {INVALID_KERNEL_ID, 0, 0};" in code

@@ -62,6 +62,7 @@ class OrchestrationBuilder:
         self._line = function.span
         nodes = walk(function.body)
         self.used = {n for n in nodes if isinstance(n, Var)}
+        self.workspaces = self.kernels.workspaces(nodes)
         self.awaited = self._declare_awaited(nodes)
 
     def build(self) -> Unit:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ...errors import InternalError, user_error
 from ...ir.enums import ArgDirection, CoreType, FunctionType, ParamDirection
 from ...ir.expr import Call, Expr, GlobalVar, Submit, Var
+from ...ir.node import IRNode
 from ...ir.program import Function, Program, is_incore_type
 from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, flatten_to_stmts
 from ...ir.types import TensorType
+from ...passes.pipe_workspace import buffer_of, workspace_elements
 from ..module import kernel_kind
 
 _NAMES = {ParamDirection.In: "IN", ParamDirection.Out: "OUT", ParamDirection.InOut: "INOUT"}
@@ -45,10 +47,25 @@ class Launch(NamedTuple):
         return self.vector is not None and bool(self.vector.attrs.get("dual_aiv_dispatch"))
 
 
+class Workspace(NamedTuple):
+    """The buffer of a launch's pipes: elements a block, and the number of blocks where that is not 1."""
+
+    elements: int
+    blocks: Expr | None
+
+
+def launch_spec(call: Call | Submit) -> tuple[Expr | None, bool]:
+    """How many blocks run a task, and whether they start together."""
+    if isinstance(call, Submit) and call.core_num is not None:
+        return call.core_num, call.sync_start
+    return call.attrs.get("core_num"), bool(call.attrs.get("sync_start"))
+
+
 class Kernels:
     """Numbers kernels in the order of their first launch."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._functions = {f.name: f for f in program.functions.values()}
         self.ids: dict[str, int] = {}
         self.core_types: dict[str, CoreType] = {}
@@ -58,6 +75,17 @@ class Kernels:
         found = self._functions.get(call.op.name)
         if found is None:
             raise InternalError(f"no function {call.op.name!r} in the program", call.span)
+        return found
+
+    def workspaces(self, nodes: Iterable[IRNode]) -> dict[Expr, Workspace]:
+        """What stands for a buffer of pipes in launches among ``nodes``, and the room that each block needs in it."""
+        found: dict[Expr, Workspace] = {}
+        for call in nodes:
+            if isinstance(call, (Call, Submit)) and isinstance(call.op, GlobalVar):
+                callee = self.function(call)
+                if buffer_of(callee) is not None and len(call.args) == len(callee.params):
+                    room = Workspace(workspace_elements(callee, self._program), launch_spec(call)[0])
+                    found[call.args[-1]] = room
         return found
 
     def id_of(self, kernel: Function) -> int:

@@ -17,7 +17,7 @@ from ..context import Op
 from . import tensors
 from .blocks import Handle
 from .cpp import cpp
-from .kernels import Launch, returned_params
+from .kernels import Launch, launch_spec, returned_params
 
 if TYPE_CHECKING:
     from .builder import OrchestrationBuilder
@@ -77,7 +77,7 @@ class TaskWriter:
         captured = isinstance(call, Submit) or bool(outputs) or awaited is not None
         outs = names.take(f"task_{number}_outs") if captured else ""
         mixed = self._mixed_kernels(launch)
-        blocks, sync = _launch_spec(call)
+        blocks, sync = launch_spec(call)
         self.builder.emit(
             Op(
                 "task",
@@ -282,12 +282,3 @@ def _title(number: int, launch: Launch) -> str:
     if not launch.path:
         return cpp("task_title", number, names)
     return cpp("wrapper_title", "Group" if len(launch.kernels) > 1 else "Spmd", launch.path[0], names)
-
-
-def _launch_spec(call: Call | Submit) -> tuple[Expr | None, bool]:
-    """How many blocks run a task, and whether they start together."""
-    if isinstance(call, Submit) and call.core_num is not None:
-        return call.core_num, call.sync_start
-    return call.attrs.get("core_num"), bool(call.attrs.get("sync_start"))
-
-

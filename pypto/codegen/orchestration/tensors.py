@@ -15,22 +15,34 @@ from ..context import Op
 from . import packed
 from .blocks import Allocation, Handle
 from .cpp import cpp, element_type, float_text, scalar_type
+from .kernels import Workspace
 from .names import written
 
 if TYPE_CHECKING:
     from .builder import OrchestrationBuilder
 
 
-def create_info(builder: OrchestrationBuilder, name: str, type: TensorType, call: Call | None) -> list[Op]:
-    """The declarations that describe a tensor to be made."""
+def create_info(
+    builder: OrchestrationBuilder, name: str, type: TensorType, call: Call | None, room: Workspace | None = None
+) -> list[Op]:
+    """The declarations that describe a tensor to be made; one that stands for a buffer of pipes gets its ``room``."""
     shapes = builder.names.take(f"{name}_shapes")
     ops, items = packed.extents(builder, type, type.shape)
+    if room is not None:
+        items = [_room(builder, room)]
     kwargs = call.kwargs if call is not None else {}
     info = Op(
         "create_info", name=name, shapes=shapes, rank=len(items), dtype=element_type(type.dtype),
         manual_dep=bool(kwargs.get("manual_dep")), initial=_initial(builder, type, call),
     )  # fmt: skip
     return [*ops, Op("extents", name=shapes, items=items), info]
+
+
+def _room(builder: OrchestrationBuilder, room: Workspace) -> str:
+    """The extent of a buffer of pipes: each block has a part of it."""
+    if room.blocks is None:
+        return str(room.elements)
+    return cpp("cast", "uint32_t", cpp("product", room.elements, builder.scalars.text(room.blocks)))
 
 
 def _initial(builder: OrchestrationBuilder, type: TensorType, call: Call | None) -> str | None:
@@ -57,9 +69,11 @@ def _initial(builder: OrchestrationBuilder, type: TensorType, call: Call | None)
 def _create(builder: OrchestrationBuilder, call: Call, var: Var) -> None:
     """Room at the head of the block, together with the block's others, unless its size is computed in the block."""
     type, home = tensor_type_of(var), builder.block.home
-    sizes = [builder.handle(n, call) for d in type.shape for n in walk(d) if isinstance(n, Var)]
+    room = builder.workspaces.get(var)
+    dims = [*type.shape, room.blocks] if room is not None and room.blocks is not None else type.shape
+    sizes = [builder.handle(n, call) for d in dims for n in walk(d) if isinstance(n, Var)]
     name = builder.names.take(var.name_hint)
-    declarations = create_info(builder, builder.names.take(f"{name}_ci"), type, call)
+    declarations = create_info(builder, builder.names.take(f"{name}_ci"), type, call, room)
     if any(s.block is home or s.block.depth > home.depth for s in sizes if s.block is not builder.root):
         allocation = builder.new_allocation(builder.block)
         made_in = builder.block

@@ -27,7 +27,8 @@ from .side import Kernel, Side, SideBuilder
 
 _TYPES: Final = {Affinity.CUBE: FunctionType.AIC, Affinity.VECTOR: FunctionType.AIV}
 _VALIDATED: Final = "split_aiv_region_validated"
-_SPLIT_ATTRS: Final = ("split", "slot_num", "split_aiv", _VALIDATED)
+_BY_LANE: Final = "split_aiv"
+_SPLIT_ATTRS: Final = ("split", "slot_num", _BY_LANE, _VALIDATED)
 
 
 def expand(program: Program, target: Target) -> Program:
@@ -61,9 +62,11 @@ def _retyped(function: Function, kind: FunctionType, attrs: dict[str, Any], body
 
 
 def _pure(function: Function) -> Function:
-    """A kernel of one core: nothing is divided."""
+    """A kernel of one core: nothing is divided, except what its author divided between the vector cores."""
     side = body_affinity(function.body) or Affinity.VECTOR
     attrs = {k: v for k, v in function.attrs.items() if k not in _SPLIT_ATTRS}
+    if side is Affinity.VECTOR and function.attrs.get(_BY_LANE):
+        attrs[_BY_LANE] = True
     return _without_placement(_retyped(function, _TYPES[side], attrs))
 
 
@@ -76,7 +79,7 @@ def _split(function: Function, target: Target, names: set[str]) -> tuple[Functio
     bodies = with_pipe(function.name, bodies, function.attrs, function.span)
     attrs = {k: v for k, v in function.attrs.items() if k != _VALIDATED}
     cube = _part(function, "aic", names, [], bodies[Affinity.CUBE], attrs)
-    if target.quirks.no_split_dual_aiv_dispatch and function.split is None and not attrs.get("split_aiv"):
+    if target.quirks.no_split_dual_aiv_dispatch and function.split is None and not attrs.get(_BY_LANE):
         attrs = {**attrs, "dual_aiv_dispatch": True}
     vector = _part(function, "aiv", names, function.return_types, bodies[Affinity.VECTOR], attrs)
     return _cloned(_without_placement(cube)), _cloned(_without_placement(vector))
