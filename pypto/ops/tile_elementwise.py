@@ -31,6 +31,7 @@ from .rules import (
 
 D = DataType
 _SUBS = (D.INT8, D.INT16, D.INT32, D.FP16, D.FP32, D.BF16)
+_BITS = (D.INT8, D.UINT8, D.INT16, D.UINT16, D.INT32, D.UINT32)
 _VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": MemorySpace.Vec, "row_major": True}
 Rule = Callable[[Bound], Type]
 
@@ -283,8 +284,8 @@ def _fp32_only(b: Bound) -> Type:
 
 def _not(b: Bound) -> Type:
     dtype = b.type("tile").dtype
-    if dtype not in (D.INT16, D.UINT16):
-        raise b.fail(f"requires an int16 or uint16 tile, got {dtype}")
+    if dtype not in _BITS:
+        raise b.fail(f"requires a tile of 8-, 16- or 32-bit integers, got {dtype}")
     valid_of(b, "tile")
     return fresh_like(b.type("tile"))
 
@@ -297,7 +298,7 @@ for _name, _signature, _what, _rule in (
     ("exp", _TILE, "e to the power of each element.", like()),
     ("sqrt", _TILE, "The square root of each element.", like()),
     ("relu", _TILE, "The greater of each element and 0.", like()),
-    ("not", _TILE, "The bitwise complement of each element (int16, uint16).", _not),
+    ("not", _TILE, "The bitwise complement of each element, an integer; 910B has 16-bit ones only.", _not),
     ("log", _PRECISE, "The natural logarithm of each element (FP16, FP32).", _log),
     ("recip", _PRECISE, "1 / each element; ``high_precision`` takes FP16 and FP32.", _recip),
 ):

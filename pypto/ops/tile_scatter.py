@@ -125,7 +125,7 @@ declare(
 
 def _mscatter(b: Bound) -> Type:
     src, idx, out = b.type("src"), b.type("idx"), b.type("output_tensor")
-    check_dtype(b, "src", _SCATTER, "src")
+    check_dtype(b, "src", (*_SCATTER, _D.FP8E4M3FN, _D.FP8E5M2, _D.HF8), "src")
     if idx.dtype is not _D.INT32:
         raise b.fail(f"requires idx dtype INT32, got {idx.dtype}")
     if len(idx.shape) != len(src.shape):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from operator_harness import Case, Script, Vector, fixed, instruction_dtypes
+from operator_harness import Case, Script, Vector, instruction_dtypes
 from operator_values import Array, arithmetic, in_double, is_float, rounded
 
 from pypto.dtypes import DataType
@@ -135,7 +135,7 @@ def bits() -> list[Case]:
     functions = {
         "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": _shift_left, "shr": _shift_right,
     }  # fmt: skip
-    cases = [Vector("tile.not", "pl.tile.not_(a)", "mn", np.invert).case(fixed(D.INT16, D.UINT16))]
+    cases = [Vector("tile.not", "pl.tile.not_(a)", "mn", np.invert).case()]
     for name, function in functions.items():
         python, extra = name + ("_" if name in ("and", "or") else ""), ", tmp" if name == "xor" else ""
         setup = tmp if extra else ""

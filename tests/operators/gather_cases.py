@@ -297,6 +297,8 @@ pl.tile.mscatter(s, i, y0)
 
     cases.append(Script("tile.mscatter", scatter, [(8, 32), ((8, 32), D.INT32)], [(20, 64)], scattered, runs,
                         make=positions(1280)).case(SIGNED))  # fmt: skip
+    bits = Script("tile.mscatter", scatter, [(8, 32), ((8, 32), D.INT32)], [(20, 64)], scattered, runs, make=patterns)
+    cases.append(bits.case(lambda target: _EIGHT_BITS if target.module_arch == "a5" else (), "bits"))
     copied = """
 acc = pl.tile.full([16, 64], dtype={T}, value=0)
 acc = pl.tile.gather_row(acc, x0, [4, 0], [i0, 0], [2, 64])

@@ -9,7 +9,6 @@ from elementwise_cases import ADD
 from operator_harness import COLS, ROWS, Case, Script, Vector, fixed, instruction_dtypes
 from operator_values import NUMPY, Array, is_float, small
 
-from pypto.backend import Target
 from pypto.dtypes import DataType
 
 D = DataType
@@ -358,12 +357,8 @@ def generated() -> list[Case]:
                         y[i, j] = (j - i >= diagonal) if upper else (j - i <= diagonal)
 
             script = Script("tile.tri", body, [], [(16, 64)], triangle, ((16, 64), (5, 19)))
-            cases.append(script.case(_tri, f"{upper}-{diagonal}"))
+            cases.append(script.case(lambda target: instruction_dtypes("tile.tri", target), f"{upper}-{diagonal}"))
     return cases
-
-
-def _tri(target: Target) -> list[DataType]:
-    return [d for d in instruction_dtypes("tile.tri", target) if d not in (D.INT8, D.UINT8, D.BF16)]
 
 
 def lanes() -> list[Case]:

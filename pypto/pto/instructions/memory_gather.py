@@ -14,6 +14,8 @@ from ..spec import Run, Site, declare
 
 _A2A3 = "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"
 _A5 = f"{_A2A3} f8E4M3FN f8E5M2 !pto.hif8"
+_SIGNED = "i8 i16 i32 f16 bf16 f32"
+_SIGNED_A5 = f"{_SIGNED} f8E4M3FN f8E5M2 !pto.hif8"
 
 
 def _places(site: Site, index: Array, limit: int, outside: str) -> tuple[Array, Array]:
@@ -134,7 +136,13 @@ declare(
     pipe="MTE3",
     attrs="coalesce:coalesce=row scatterAtomicOp:scatter_atomic_op=none scatterOob:scatter_oob=undefined "
     "scatterConflict?:scatter_conflict",
-    checks=(vec("src", "idx"), no_box("src", "idx"), dtypes("src", _A2A3, _A5), dtypes("idx", "i32"), _check_scatter),
+    checks=(
+        vec("src", "idx"),
+        no_box("src", "idx"),
+        dtypes("src", _SIGNED, _SIGNED_A5),
+        dtypes("idx", "i32"),
+        _check_scatter,
+    ),
     bind=_scatter,
     cost=_moved,
     in_place=False,
