@@ -1,4 +1,4 @@
-"""The buffers of tiles: one handle for each address, type and valid region."""
+"""The buffers of tiles: a handle for each variable, at its address."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Buffers:
         self._regions: dict[Expr, Sequence[Expr]] = {}
         """Without addresses, the region that is valid in an allocation, known only when the kernel runs."""
 
-    def of(self, var: Var) -> Value:
-        """The buffer at a tile's address: one handle for each distinct address, type and valid region."""
+    def of(self, var: Var, shared: bool = False) -> Value:
+        """The buffer at a tile's address, by a handle of its own; a ``shared`` one may be any of this type there."""
         if isinstance(var.type, TileType) and var.type.memref is None:
             return self._unplaced(var, var.type)
         type, memref = self._allocated(var)
@@ -48,7 +48,7 @@ class Buffers:
         base = None if self.kernel.options.addresses else memref.base
         key = (base, getattr(address, "value", id(address)), text, *(id(d) for d in dynamic))
         known = self._tiles.get(key) if movable else None
-        if known is not None:
+        if known is not None and (shared or base is not None):
             return known
         if base is not None and dynamic:
             return self._opened(var, type, base)

@@ -100,6 +100,14 @@ def _place(type: Type) -> tuple[MemorySpace, int] | None:
     return (type.memory_space, int(address.value)) if isinstance(address, ConstInt) else None
 
 
+def _in_place(kernel: KernelBuilder, source: TileType, result: TileType) -> bool:
+    """Whether two tiles are planned to be at one address."""
+    if not kernel.options.addresses or source.memref is None or result.memref is None:
+        return False
+    left, right = _place(source), _place(result)
+    return left == right if left is not None else source.memref.byte_offset is result.memref.byte_offset
+
+
 def create(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A buffer without contents."""
     return kernel.handle(result) if result is not None else None
@@ -121,15 +129,25 @@ def slice_tile(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result
 
 
 def reshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    """The same bytes under another shape."""
+    """The same bytes under another shape: at the same address, where memory is planned."""
     if result is None:
         return None
     refuse_gaps(kernel, bound.decl, bound.arg(0))
-    source = kernel.value(bound.arg(0))
     assert isinstance(result.type, TileType)
+    if kernel.options.addresses and _aligned(kernel, result.type):
+        return kernel.handle(result)
+    source = kernel.value(bound.arg(0))
     made = kernel.fresh(result.name_hint, tile_text(result.type, kernel.target))
     kernel.add(Op("treshape", result=made, source=source))
     return made
+
+
+def _aligned(kernel: KernelBuilder, type: TileType) -> bool:
+    """Whether a tile has an address at which a buffer may be."""
+    if type.memref is None:
+        return False
+    address = type.memref.byte_offset
+    return not isinstance(address, ConstInt) or int(address.value) % kernel.target.vector_address_alignment == 0
 
 
 def set_validshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -195,10 +213,10 @@ def assemble(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: 
     """The valid part of a tile written over a window of another, in place."""
     out = destination(kernel, bound, result)
     target, source = kernel.value(bound["target"]), bound["source"]
-    if target != out:
-        instruction(kernel, "pto.tmov", [target], out)
     type = source.type
     assert isinstance(type, TileType) and result is not None and isinstance(result.type, TileType)
+    if target != out and not _in_place(kernel, bound.type("target"), result.type):
+        instruction(kernel, "pto.tmov", [target], out)
     offsets = [kernel.scalars.index(o) for o in bound.dims("offset")]
     region = result.type.get_effective_tile_view().replace(valid_shape=type.valid_shape)
     part = TileType(type.shape, type.dtype, None, region, result.type.memory_space)

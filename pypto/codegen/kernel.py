@@ -282,7 +282,7 @@ class KernelBuilder:
         """A carried or merged variable that is not a scalar: the buffer it shares with what flows into it."""
         if isinstance(var.type, TileType):
             self.buffers.shared.add(var)
-            self.values[var] = self.buffers.of(var)
+            self.values[var] = self.buffers.of(var, shared=True)
         elif init is not None:
             self.values[var] = self.value(init)
             if isinstance(init, Var) and init in self.pointers:

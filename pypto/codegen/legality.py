@@ -77,8 +77,8 @@ class _Checker:
         self.layouts: dict[str, str] = {}
         """Layout of the tensor each view or window is of, by SSA name."""
         self.places: dict[str, Place] = {}
-        self.owners: dict[str, str] = {}
-        """The tile each tile of scales was bound to since it was filled, by SSA name."""
+        self.owners: dict[Place | str, Place | str] = {}
+        """The tile each tile of scales was bound to since it was filled, by where they are."""
 
     def check(self, op: Op) -> None:
         rule = _RULES.get(op.kind)
@@ -141,7 +141,7 @@ class _Checker:
         if op.mnemonic == "pto.tget_scale_addr":
             self._bind_scales(op.outs[0].name, op.ins[0].name)
         elif op.mnemonic == "pto.tmov":
-            self.owners.pop(op.outs[0].name, None)
+            self.owners.pop(self._where(op.outs[0].name), None)
         self._apart(op)
 
     def _apart(self, op: Op) -> None:
@@ -162,11 +162,15 @@ class _Checker:
                     hint=f"give {names.get(first, first)} a tile of its own",
                 )
 
+    def _where(self, name: str) -> Place | str:
+        return self.places.get(name, name)
+
     def _bind_scales(self, scales: str, data: str) -> None:
         """Scales stand where the cube looks for those of one tile, to which they were moved before they were bound."""
         from ..pto.errors import PtoError
 
-        if self.owners.setdefault(scales, data) != data:
+        bound = self._where(data)
+        if self.owners.setdefault(self._where(scales), bound) != bound:
             raise PtoError(
                 "these scales were bound to another tile before, and stand where the cube looks for that one's",
                 hint="move the scales anew for each tile they belong to",

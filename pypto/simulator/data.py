@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from pypto.pto import ops as pto
@@ -63,12 +64,18 @@ def _tile_type(value: SSAValue) -> Tile:
     return value.type.data
 
 
-def _alloc(self: Compiler, op: pto.AllocTile) -> Step:
+def _alloc(self: Compiler, op: pto.AllocTile) -> Step | None:
     tile, out = _tile_type(op.results[0]), self.slot(op.results[0])
     addr = self.slot(op.addr) if op.addr is not None else None
     row, col = (self.slot(value) if value is not None else None for value in op.valid)
     known = op.known
     fixed = (known.v_row, known.v_col) if known.v_row is not None and known.v_col is not None else None
+    start = pto.constant(op.addr) if op.addr is not None else None
+    if fixed is not None and start is not None and isinstance(op.parent_op(), FuncOp):
+        # Handles of one place and type, which nothing changes, are one tile.
+        first = self.slots[op.results[0]] = self.tiles.setdefault((known, start), out)
+        if first != out:
+            return None
     placed = self.spare() if addr is None else 0
 
     def allocate(env: Env) -> None:

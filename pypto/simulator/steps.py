@@ -16,6 +16,7 @@ from pypto.errors import Location
 from pypto.pto.dialect import InstructionOp
 from pypto.pto.errors import PtoError
 from pypto.pto.parser import location_of
+from pypto.pto.shapes import Tile
 from pypto.pto.spec import Instruction, Site
 from pypto.pto.types import TileBufType
 from pypto.pto.verify import site_of
@@ -100,6 +101,8 @@ class Compiler:
         self.sanitize = sanitize
         self.template: Env = [None]
         self.slots: dict[SSAValue, int] = {}
+        self.tiles: dict[tuple[Tile, int], int] = {}
+        """The slot of each tile allocated at a constant address, before anything else is done."""
 
     def slot(self, value: SSAValue) -> int:
         found = self.slots.get(value)

@@ -96,7 +96,7 @@ def test_a_scalar_carried_by_a_loop_is_an_iter_arg_and_by_a_branch_a_result():
     assert len(lines(text, "scf.yield")) == 3
 
 
-def test_tiles_that_share_an_address_and_type_share_a_handle():
+def test_each_tile_has_a_handle_at_the_address_it_was_given():
     @pl.function(type=pl.FunctionType.InCore)
     def chain(x: pl.Tensor[[8, 64], pl.FP32], y: pl.Out[pl.Tensor[[8, 64], pl.FP32]]):
         t = pl.load(x, [0, 0], [8, 64])
@@ -104,7 +104,19 @@ def test_tiles_that_share_an_address_and_type_share_a_handle():
         t = pl.sqrt(t)
         pl.store(t, [0, 0], y)
 
-    assert len(lines(pto_of(chain), "pto.alloc_tile")) == 1
+    made = lines(pto_of(chain), "pto.alloc_tile")
+    assert [line.split(" = ")[0] for line in made] == ["%t", "%t_1", "%t_2"]
+    assert all("addr = %c0_i64" in line for line in made)
+
+
+def test_another_shape_of_a_tile_is_a_handle_at_its_address():
+    @pl.function(type=pl.FunctionType.InCore)
+    def fold(x: pl.Tensor[[8, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+        pl.store(pl.reshape(pl.load(x, [0, 0], [8, 64]), [16, 32]), [0, 0], y)
+
+    planned = lines(pto_of(fold), "pto.alloc_tile")
+    assert [("rows=8" in line, "rows=16" in line) for line in planned] == [(True, False), (False, True)]
+    assert all("addr = %c0_i64" in line for line in planned)
 
 
 def test_column_vectors_are_column_major_tiles_over_dn_views():
