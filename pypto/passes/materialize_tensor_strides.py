@@ -11,15 +11,15 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.enums import TensorLayout
-from ..ir.expr import Call, Expr, IterArg, Submit, Var
+from ..ir.expr import Call, IterArg, Var
 from ..ir.node import NodeList
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, WhileStmt
 from ..ir.tensor_view_semantics import is_blocked_nz_shape, materialized
 from ..ir.types import TensorType, TensorView, TupleType, Type
-from ..ir.visitor import Rewriter
 from ..ops.registry import reinfer
 from .base import P, Pass, program_pass
+from .type_rewriter import TypeRewriter
 
 _NEEDS = {
     P.SSAForm,
@@ -46,12 +46,8 @@ def _run(program: Program) -> Program:
     return program.map_functions(lambda f: _Materializer().rewrite(f))
 
 
-class _Materializer(Rewriter):
-    """Rewrites the type of every definition and call; ``span`` is that of the node whose type is at hand."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._span: Any = None
+class _Materializer(TypeRewriter):
+    """Rewrites the type of every definition and call."""
 
     def rewrite_type(self, type: Type) -> Type:
         return self._materialize(super().rewrite_type(type))
@@ -72,21 +68,15 @@ class _Materializer(Rewriter):
             raise InternalError(
                 "NZ layout on a tensor whose shape is not blocked as [B, C/c0, R/16, 16, c0]: "
                 "BlockNzTensorViews has not run, or has missed this slot",
-                self._span,
+                self.span,
             )
         if view.stride:
             return tensor
         try:
             full = materialized(view, tensor.shape)
         except ValueError as error:
-            raise InternalError(str(error), self._span) from error
+            raise InternalError(str(error), self.span) from error
         return _with_view(tensor, full)
-
-    def define(self, var: Any) -> Any:
-        outer, self._span = self._span, var.span
-        made = super().define(var)
-        self._span = outer
-        return made
 
     def rebuild_var(self, var: Var) -> Var:
         made = super().rebuild_var(var)
@@ -96,16 +86,7 @@ class _Materializer(Rewriter):
                 return IterArg(made.name_hint, carried, made.init_value, made.span)
         return made
 
-    def visit_var(self, op: Var) -> Any:
-        return self.vars[op] if op in self.vars else self.define(op)
-
-    def visit_call(self, op: Call) -> Expr:
-        outer, self._span = self._span, op.span
-        made = self._call(op)
-        self._span = outer
-        return made
-
-    def _call(self, op: Call) -> Call:
+    def rewrite_call(self, op: Call) -> Call:
         args = self.rewrite_list(op.args, self.rewrite)
         if args is not op.args and op.op.decl is not None and isinstance(op.type, TensorType):
             # A view of a strided tensor inherits its strides: the operator's own rule knows them.
@@ -113,12 +94,6 @@ class _Materializer(Rewriter):
             made: Call = self.generic(op)
             return made.replace(type=_adopt(op.type, made.type, inferred))
         return self.generic(op)
-
-    def visit_submit(self, op: Submit) -> Expr:
-        outer, self._span = self._span, op.span
-        made = self.generic(op)
-        self._span = outer
-        return made
 
     def visit_assign_stmt(self, op: AssignStmt) -> AssignStmt:
         value = self.rewrite(op.value)
@@ -139,7 +114,7 @@ class _Materializer(Rewriter):
     visit_while_stmt = visit_for_stmt
 
     def visit_function(self, op: Function) -> Function:
-        self._span = op.span
+        self.span = op.span
         return super().visit_function(op)
 
 

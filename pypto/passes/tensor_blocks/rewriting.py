@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, TypeGuard
 
 from ...errors import user_error
 from ...ir.enums import TensorLayout
-from ...ir.expr import Call, ConstInt, Expr, FloorDiv, GlobalVar, MakeTuple, Submit, Var, index_const, tensor_type_of
+from ...ir.expr import Call, ConstInt, Expr, FloorDiv, GlobalVar, MakeTuple, Var, index_const, tensor_type_of
 from ...ir.naming import written_name
 from ...ir.node import NodeList
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.types import TensorType, TupleType, Type
-from ...ir.visitor import Rewriter
 from ...ops.registry import rebind
+from ..type_rewriter import TypeRewriter
 from .proofs import Facts
 
 _PROVABLE = (
@@ -32,7 +32,7 @@ class BlockedLoad:
 
     def __init__(self, op: Call, source: TensorType, facts: Facts) -> None:
         self._op, self._source, self._facts = op, source, facts
-        self._name = named(op.args[0])
+        self.name = named(op.args[0])
         bound = rebind(op)
         self._space = bound["target_memory"]
         self._offsets: Sequence[Expr] = bound.dims("offsets")
@@ -44,7 +44,7 @@ class BlockedLoad:
         raise NotImplementedError
 
     def refuse(self, message: str, hint: str, note: str | None = None) -> Exception:
-        text = f"tile.load of {self.words} tensor {self._name}: {message}"
+        text = f"tile.load of {self.words} tensor {self.name}: {message}"
         return user_error(ValueError, text, self._op.span, hint, note)
 
     def count(self, axis: int, unit: int) -> Expr:
@@ -88,8 +88,8 @@ class BlockedLoad:
         return index_const(offset // unit)
 
 
-class Blocker(Rewriter):
-    """``span`` is that of the node whose type is at hand, ``name`` what the user calls it."""
+class Blocker(TypeRewriter):
+    """Gives tensors of ``layouts`` the shape of their blocks, and windows of them that of whole blocks."""
 
     layouts: ClassVar[tuple[TensorLayout, ...]]
     load: ClassVar[type[BlockedLoad]]
@@ -97,10 +97,8 @@ class Blocker(Rewriter):
     """What to do instead of using such a tensor otherwise than in a load."""
 
     def __init__(self, function: Function) -> None:
-        super().__init__()
+        super().__init__(function.span, f"a result of {function.name}")
         self._function = function
-        self._span: Span = function.span
-        self._name = f"a result of {function.name}"
 
     @cached_property
     def _facts(self) -> Facts:
@@ -115,39 +113,22 @@ class Blocker(Rewriter):
         """Whether a type is, or has among its members, such a tensor."""
         return self.concerns(type) or (isinstance(type, TupleType) and any(self.holds(t) for t in type.types))
 
-    def block_shape(self, tensor: TensorType, name: str, span: Span) -> TensorType:
-        """The blocked type of ``tensor``. Raises KernelValueError at ``span``, calling it ``name``."""
-        raise NotImplementedError
+    block_shape: Callable[[TensorType, str, Span], TensorType]
+    """The blocked type of a tensor. Raises KernelValueError at the span, calling it by the name."""
 
     def rewrite_type(self, type: Type) -> Type:
         return self._blocked(super().rewrite_type(type))
 
     def _blocked(self, type: Type) -> Type:
         if self.concerns(type):
-            return self.block_shape(type, self._name, self._span)
+            return self.block_shape(type, self.name, self.span)
         if isinstance(type, TupleType) and self.holds(type):
             return TupleType([self._blocked(t) for t in type.types])
         return type
 
-    def define(self, var: Any) -> Any:
-        outer = self._span, self._name
-        self._span, self._name = var.span, f"'{written_name(var.name_hint)}'"
-        made = super().define(var)
-        self._span, self._name = outer
-        return made
-
-    def visit_var(self, op: Var) -> Any:
-        return self.vars[op] if op in self.vars else self.define(op)
-
     # Uses
 
-    def visit_call(self, op: Call) -> Expr:
-        outer, self._span = self._span, op.span
-        made = self._call(op)
-        self._span = outer
-        return made
-
-    def _call(self, op: Call) -> Expr:
+    def rewrite_call(self, op: Call) -> Expr:
         if isinstance(op.op, GlobalVar):
             return self.generic(op)
         if op.op.name == "tile.load" and self.concerns(op.args[0].type):
@@ -162,12 +143,6 @@ class Blocker(Rewriter):
         does = f"makes a tensor in {words}" if tensor is None else f"uses {words} tensor {named(tensor)}"
         message = f"{op.op.name} {does}: here {words} is read-only, and only tile.load reads it"
         return user_error(ValueError, message, op.span, self.elsewhere)
-
-    def visit_submit(self, op: Submit) -> Expr:
-        outer, self._span = self._span, op.span
-        made = self.generic(op)
-        self._span = outer
-        return made
 
     def _load(self, op: Call) -> Call:
         load = self.load(op, tensor_type_of(op.args[0]), self._facts)
