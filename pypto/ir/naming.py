@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_VERSION = re.compile(r"(?:__[a-z]+_v\d+|__(?:tile|mat|t|out|store|whole|Vec|Mat|Left|Right|Bias))+$")
+_VERSION = re.compile(r"(?:__(?:[a-z]+_v\d+|tile|mat|t|out|store|whole)(?:_(?:mat|Vec|Mat|Left|Right|Bias))*)+$")
 """Versions, and what passes append to the name of a value's tile, its copies and where it goes."""
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
 from ..ir.program import Function
-from ..ir.stmt import AssignStmt
+from ..ir.stmt import AssignStmt, Stmt
 from ..ir.types import TensorType, TupleType
+from ..ir.visitor import walk
+from ..ops.registry import ArgEffect, arg_effect
 from .bodies import FlowVisitor
 from .return_lineage import ReturnLineage, viewed_arg, written_arg
 
@@ -93,3 +95,10 @@ class BufferRoots(FlowVisitor):
                 if not roots <= known:
                     known |= roots
                     pending.append(target)
+
+
+def written_buffers(body: Stmt, roots: BufferRoots) -> frozenset[Var]:
+    """The buffers that operators in ``body`` write to."""
+    calls = [node for node in walk(body) if isinstance(node, Call)]
+    written = (a for c in calls for i, a in enumerate(c.args) if arg_effect(c, i) is not ArgEffect.Read)
+    return frozenset(root for arg in written for root in roots.of(arg))

@@ -76,7 +76,7 @@ STORE = "out = pl.store(c, [0, 0], out)\nreturn out"
 def test_operands_are_loaded_to_mat_and_moved_to_the_cube() -> None:
     made = infer(MATRICES, MULTIPLY + STORE)
     assert spaces(made) == {
-        "ta": Mem.Mat, "tb": Mem.Mat, "ta__Left": Mem.Left, "tb__Right": Mem.Right, "c": Mem.Acc,
+        "ta": Mem.Mat, "tb": Mem.Mat, "ta_Left": Mem.Left, "tb_Right": Mem.Right, "c": Mem.Acc,
     }  # fmt: skip
     assert moves(made) == [(Mem.Mat, Mem.Left), (Mem.Mat, Mem.Right)]
 
@@ -224,7 +224,7 @@ def test_a_written_move_does_not_say_where_its_tile_is_loaded() -> None:
 def test_tiles_go_from_core_to_core(target: backend.Target) -> None:
     made = infer(MATRICES, MULTIPLY + "c = pl.exp(c)\n" + STORE, target)
     assert moves(made) == [(Mem.Mat, Mem.Left), (Mem.Mat, Mem.Right), (Mem.Acc, Mem.Vec)]
-    crossed = next(n for n in walk(made) if isinstance(n, ir.AssignStmt) and n.var.name_hint.endswith("__Vec"))
+    crossed = next(n for n in walk(made) if isinstance(n, ir.AssignStmt) and n.var.name_hint.endswith("_Vec"))
     assert crossed.var.type == ir.TileType([16, 32], pl.FP32, None, None, Mem.Vec)
     lines = MULTIPLY.replace("pl.load(a, [0, 0], [16, 64])", "pl.exp(pl.load(a, [0, 0], [16, 64]))") + STORE
     assert moves(infer(MATRICES, lines, target))[:2] == [(Mem.Vec, Mem.Mat), (Mem.Mat, Mem.Left)]

@@ -113,8 +113,9 @@ class Converter(EmittingRewriter):
         self._check_static(tensor, span)
         zeros = [index_const(0)] * len(kind_of(tensor).shape)
         call = self.load_call(tensor, zeros, kind_of(tensor).shape, kind_of(tensor).valid_shape, space, span)
-        name = written_name(tensor.name_hint) if isinstance(tensor, Var) else "value"
-        return self.emit(f"{name}__{'mat' if space is MAT else 'tile'}", call, span)
+        if space is MAT:
+            return self.emit(f"{tensor.name_hint if isinstance(tensor, Var) else 'value_'}_mat", call, span)
+        return self.emit(f"{written_name(tensor.name_hint) if isinstance(tensor, Var) else 'value'}__tile", call, span)
 
     def _check_static(self, tensor: Expr, span: Span) -> None:
         shape = kind_of(tensor).shape

@@ -3,7 +3,8 @@
 Operators state where their operands and results are. What may be loaded or created anywhere goes where its consumers
 need the fewest moves; views stay with what they view; loop carries and branch results stay in one memory. When a
 target is chosen (by the pass context or the backend), only its own on-chip moves are used, and a tile that cannot
-get where it is needed is refused. Without one, every move is taken to exist.
+get where it is needed is refused. Without one, every move is taken to exist. Matmul operands that a loop loads anew in
+each iteration, and need not, are loaded before it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ...ir.types import TileType
 from ..base import P, Pass
 from ..context import PassContext
 from .moves import Moves
+from .residency import CallSites, Residency
 from .rewrite import Placer
 
 
@@ -31,11 +33,11 @@ def infer_tile_memory_space() -> Pass:
 
 
 def _run(program: Program, context: PassContext) -> Program:
-    moves = Moves(context.target if context.has_target else None)
-    return program.map_functions(lambda f: _place(f, moves) if f.is_incore else f)
+    moves, sites = Moves(context.target if context.has_target else None), CallSites(program)
+    return program.map_functions(lambda f: _place(f, moves, sites) if f.is_incore else f)
 
 
-def _place(function: Function, moves: Moves) -> Function:
+def _place(function: Function, moves: Moves, sites: CallSites) -> Function:
     for param in function.params:
         if isinstance(param.type, TileType):
             raise user_error(
@@ -45,4 +47,6 @@ def _place(function: Function, moves: Moves) -> Function:
                 param.span,
                 "take a pl.Tensor and load it",
             )
-    return Placer(function, moves).rewrite(function)
+    placer = Placer(function, moves)
+    made = placer.rewrite(function)
+    return Residency(made, sites.unwritten(made), moves.target).rewrite(made) if placer.marked else made

@@ -8,9 +8,7 @@ from ...ir.enums import MemorySpace, TensorLayout
 from ...ir.expr import Call, Expr, Var
 from ...ir.program import Function
 from ...ir.span import Span
-from ...ir.visitor import walk
-from ...ops.registry import ArgEffect, arg_effect
-from ..buffer_roots import BufferRoots
+from ..buffer_roots import BufferRoots, written_buffers
 from ..emitting import build, kind_of
 from ..return_lineage import ReturnLineage
 
@@ -33,9 +31,7 @@ class Reloads:
     @cached_property
     def _written(self) -> frozenset[Var]:
         """The tensors the kernel writes to."""
-        calls = [node for node in walk(self._function.body) if isinstance(node, Call)]
-        written = (a for c in calls for i, a in enumerate(c.args) if arg_effect(c, i) is not ArgEffect.Read)
-        return frozenset(root for arg in written for root in self._roots.of(arg))
+        return written_buffers(self._function.body, self._roots)
 
     def again(self, tile: Expr, span: Span) -> Call | None:
         """A load into Vec of what ``tile`` holds. None when nothing loads that: ExpandMixedKernel refuses the move."""

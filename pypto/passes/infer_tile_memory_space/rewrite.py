@@ -14,13 +14,13 @@ from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ...ir.types import TileType, implicit_layout
 from ...ops.registry import decl_of, rebind
+from ..convert_tensor_to_tile_ops.rewrite import MAT_BRIDGE
 from ..emitting import EmittingRewriter, build, kind_of, reinfer
 from .demand import Allowed, Demands, beside, is_tile
 from .moves import Moves
 from .reloads import Reloads
 
 VEC, MAT = MemorySpace.Vec, MemorySpace.Mat
-_MAT_BRIDGE = "__compiler_tensor_to_tile_mat_bridge"
 _ANY = (VEC, MAT, MemorySpace.Left, MemorySpace.Right, MemorySpace.Acc, MemorySpace.Bias)
 _CANDIDATES = {"tile.load": (VEC, MAT), "tile.create": _ANY}
 """Operators whose result may be put where its consumers want it, with the memories they reach."""
@@ -47,6 +47,8 @@ class Placer(EmittingRewriter):
         self.moves = moves
         self.demands = Demands(function)
         self.reloads = Reloads(function)
+        self.marked = False
+        """Whether the function has loads that another pass made."""
         self._moved: dict[tuple[Var, MemorySpace], Var] = {}
         """Copies at hand in the current region, by source and memory."""
         self._targets: list[Sequence[Var]] = []
@@ -88,7 +90,7 @@ class Placer(EmittingRewriter):
         return self._copied(value, space, build("tile.move", value, span=self.span, target_memory=space, **layout))
 
     def _copied(self, value: Expr, space: MemorySpace, call: Call) -> Expr:
-        made = self.emit(f"{_name(value)}__{space.name}", call)
+        made = self.emit(f"{value.name_hint if isinstance(value, Var) else 'value__tile'}_{space.name}", call)
         if isinstance(value, Var):
             self._moved[value, space] = made
         return made
@@ -114,8 +116,7 @@ class Placer(EmittingRewriter):
 
     def _call(self, op: Call, result: Var | None) -> Expr:
         decl = decl_of(op)
-        if _MAT_BRIDGE in op.attrs:
-            op = op.replace(attrs={k: v for k, v in op.attrs.items() if k != _MAT_BRIDGE})
+        self.marked |= MAT_BRIDGE in op.attrs
         if decl is None or not (is_tile(op) or any(is_tile(a) for a in op.args)):
             return self.generic(op)
         args: list[Expr] = []

@@ -20,6 +20,7 @@ from ...ir.types import (
     TupleType,
     Type,
     UnknownType,
+    implicit_layout,
     implicit_view,
 )
 from ...ops.rules import all_same
@@ -190,6 +191,14 @@ def _extent_difference(what: str, a: Sequence[Expr], b: Sequence[Expr]) -> _Diff
     return None
 
 
+def _is_implied(tile: TileType) -> bool:
+    """Whether a tile lies as tiles in its memory do."""
+    view = tile.get_effective_tile_view()
+    return (view.blayout, view.slayout, view.fractal) == implicit_layout(tile.shape, tile.memory_space) and (
+        not view.stride and view.start_offset is None
+    )
+
+
 def _view_difference(a: ShapedType, b: ShapedType) -> _Difference | None:
     if isinstance(a, (TensorType, TileType)) and isinstance(b, (TensorType, TileType)):
         found = _extent_difference("Valid shape dimension", a.valid_shape, b.valid_shape)
@@ -206,6 +215,8 @@ def _view_difference(a: ShapedType, b: ShapedType) -> _Difference | None:
             return E.DISTRIBUTED_WINDOW_IDENTITY_MISMATCH, what, "they lie in different windows"
     if isinstance(a, TileType) and isinstance(b, TileType):
         left, right = a.get_effective_tile_view(), b.get_effective_tile_view()
+        if a.memory_space is not b.memory_space and _is_implied(a) and _is_implied(b):
+            return None  # InferTileMemorySpace gives both one memory, and the layout of that
         # Valid extents are compared above, and may be equal without being the same expression. A whole tile has no
         # cells that padding could be about.
         pad = right.pad if all_same(a.valid_shape, a.shape) else left.pad
