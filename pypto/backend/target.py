@@ -40,7 +40,8 @@ class L0Costs:
     """Cycle costs of feeding the cube, used to choose tile sizes and to draw timelines.
 
     Bandwidths in bytes a cycle: L1 to L0A, L1 to L0B, and FIXPIPE out of L0C. ``drain_cycles`` is
-    paid once a drain and ``drain_row_cycles`` is its floor for each row. A multiply pays
+    paid once a drain and ``drain_row_cycles`` is its floor for each row; a row of n * 2**i fractals, n odd, pays
+    ``drain_odd_fractal_cycles`` n - 1 times more. A multiply pays
     ``mad_head_cycles`` for every K block, then one pass, or ``mad_passes_f32`` for f32 operands,
     for every 32-byte K fractal.
     """
@@ -50,6 +51,7 @@ class L0Costs:
     drain_bytes_per_cycle: float
     drain_cycles: float
     drain_row_cycles: float
+    drain_odd_fractal_cycles: float
     mad_head_cycles: float
     mad_passes_f32: int
 

@@ -49,13 +49,13 @@ _LAZY = {
 }
 
 
-_MODULES = frozenset({"stmt_dependency_analysis"})
-"""Modules that are part of the public interface as modules."""
+_MODULES = {"stmt_dependency_analysis": "stmt_dependency_analysis", "l0_tile_chooser": "auto_tile_matmul_l0.chooser"}
+"""Modules that are part of the public interface as modules, by their public name."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{_MODULES[name]}", __name__)
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
