@@ -4,13 +4,16 @@ The statements of a body are put in an order in which scalars come first, then l
 computes and what stores; dependencies are kept, and equals keep their order. So the loads of all stages are under way
 before the first stage computes, and each stage's results leave as soon as they are made. Afterwards the loop is a plain
 one.
+
+A loop whose stages share one accumulator (``pipeline_overlap_stores`` is False) computes and stores in the order written.
+One with two accumulators (``pipeline_double_buffer_c``) takes its stages in pairs: both compute, then both store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import InternalError
 from ..ir.enums import ForKind, MemorySpace
@@ -32,7 +35,7 @@ from ..ir.stmt import (
 from ..ir.types import ScalarType
 from ..ir.visitor import Rewriter, Visitor
 from .base import P, Pass, program_pass
-from .lower_pipeline_loops import MEMBERSHIP
+from .lower_pipeline_loops import DOUBLE_BUFFER_C, MEMBERSHIP, OVERLAP_STORES, is_accumulator
 from .stmt_dependency_analysis import Sharing, build_stmt_dependency_graph, inout_use_diagnostics
 
 _PROPERTIES = frozenset(
@@ -41,6 +44,7 @@ _PROPERTIES = frozenset(
 _LOADS = frozenset({"tile.load", "tile.read"})
 _STORES = frozenset({"tile.store", "tile.write"})
 _OPERANDS = (MemorySpace.Left, MemorySpace.Right)
+_MARKS = frozenset({"pipeline_stages", OVERLAP_STORES, DOUBLE_BUFFER_C})
 _ENDS = (YieldStmt, ReturnStmt, BreakStmt, ContinueStmt)
 
 
@@ -94,15 +98,19 @@ class _Orderer(Rewriter):
         super().__init__()
         self._sharing = sharing
         self._depth = 0
+        self._keys: Callable[[list[Stmt]], list[_Key]] = _keys
 
     def visit_for_stmt(self, op: ForStmt) -> ForStmt:
         pipelined = op.kind is ForKind.Pipeline
+        outer = self._keys
         self._depth += pipelined
+        self._keys = _keys_for(op.attrs) if pipelined else outer
         body = self.rewrite(op.body)
         self._depth -= pipelined
+        self._keys = outer
         if not pipelined:
             return op.replace(body=body)
-        attrs = {k: v for k, v in op.attrs.items() if k != "pipeline_stages"}
+        attrs = {k: v for k, v in op.attrs.items() if k not in _MARKS}
         return op.replace(body=body, kind=ForKind.Sequential, attrs=attrs)
 
     def visit_assign_stmt(self, op: Stmt) -> Stmt:
@@ -121,7 +129,7 @@ class _Orderer(Rewriter):
         if len(stmts) < 2:
             return body
         before = build_stmt_dependency_graph(SeqStmts(type(body.stmts)(stmts), body.span), None, self._sharing).before
-        keys = _keys(stmts)
+        keys = self._keys(stmts)
         order = _sorted(before, keys.__getitem__)
         if len(order) < len(stmts):
             raise InternalError("statements of a pipelined body depend on each other in a circle", body.span)
@@ -150,6 +158,39 @@ def _sorted(before: list[set[int]], key: Callable[[int], _Key]) -> list[int]:
             if waiting[later] == 0:
                 heappush(ready, key(later))
     return order
+
+
+def _keys_for(attrs: Mapping[str, Any]) -> Callable[[list[Stmt]], list[_Key]]:
+    """How the statements of a loop with these attributes are sorted."""
+    if attrs.get(DOUBLE_BUFFER_C):
+        return _paired_keys
+    return _keys if attrs.get(OVERLAP_STORES, True) else _plain_keys
+
+
+def _plain_keys(stmts: list[Stmt]) -> list[_Key]:
+    """Scalars and loads first; what computes and stores as written."""
+    return [_Key(_tier(stmt, _call(stmt)), (), False, position) for position, stmt in enumerate(stmts)]
+
+
+def _paired_keys(stmts: list[Stmt]) -> list[_Key]:
+    """What computes and stores in pairs of stages: stages are those of the accumulators."""
+    groups = {pair[0] for s in stmts if (c := _call(s)) is not None and is_accumulator(c) for pair in _membership(c)}
+    stages: dict[Var, int] = {}
+    drained: set[Var] = set()
+    keys: list[_Key] = []
+    for position, stmt in enumerate(stmts):
+        call = _call(stmt)
+        found = [stage for group, stage in _membership(call) if group in groups]
+        reads = [a for a in call.args if isinstance(a, Var)] if call is not None else []
+        stage = found[0] if found else max((stages.get(a, 0) for a in reads), default=0)
+        drains = any(a in drained for a in reads)
+        if isinstance(stmt, AssignStmt):
+            stages[stmt.var] = stage
+            if call is not None and is_accumulator(call):
+                drained.add(stmt.var)
+        tier = _tier(stmt, call)
+        keys.append(_Key(tier, ((0, stage // 2),) if tier == 2 else (), drains, position))
+    return keys
 
 
 def _keys(stmts: list[Stmt]) -> list[_Key]:

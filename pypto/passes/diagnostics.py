@@ -18,6 +18,7 @@ from .enum_set import EnumSet
 
 if TYPE_CHECKING:
     from ..ir.program import Program
+    from ..ir.span import Span
     from .context import PassContext
 
 
@@ -116,6 +117,12 @@ def advise(context: PassContext, phase: DiagnosticPhase, program: Program) -> No
             log_warn(f"[warning] {diagnostic.rule_name}: {diagnostic.message}{diagnostic.render_body()}")
     if hints:
         _tell_hints(context, hints)
+
+
+def perf_hint(context: PassContext, code: str, rule: str, message: str, span: Span) -> None:
+    """Tell the user what a pass left undone, and why."""
+    if context.diagnostic_phase is not DiagnosticPhase.NONE:
+        _tell_hints(context, [Diagnostic(message, span, severity=_HINT, rule_name=rule, hint_code=code)])
 
 
 def _tell_hints(context: PassContext, hints: list[Diagnostic]) -> None:

@@ -6,7 +6,7 @@ iterations are left. The loop stays a pipeline, of one stage, for CanonicalizeIO
 
 Every tile a copy makes says to which pipeline and stage it belongs, ``pipeline_membership`` as ``group:stage``, one for
 each pipeline around it. The accumulator of a matrix product does not: the cube is one, and finishes one product before
-the next.
+the next. It does where the loop asks for two accumulators (``pipeline_double_buffer_c``), for that loop.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ from .base import P, Pass, function_pass
 from .bodies import BodyRewriter
 
 MEMBERSHIP = "pipeline_membership"
+OVERLAP_STORES = "pipeline_overlap_stores"
+"""On a loop: False where the stages must not have results of their own to store."""
+DOUBLE_BUFFER_C = "pipeline_double_buffer_c"
+"""On a loop: True where two stages have an accumulator each, one to drain while the other fills."""
 _PROPERTIES = frozenset(
     {P.SSAForm, P.SplitIncoreOrch, P.IncoreTileOps, P.TileOps2D, P.TileMemoryInferred, P.NormalizedStmtStructure}
 )
@@ -116,7 +120,8 @@ class _Pipeline:
         for stage in range(count):
             given = [(self._loop.loop_var, self._offset(base, stage)), *zip(self._loop.iter_args, carried)]
             body, _ = deep_clone(self._loop.body, given)
-            made = flatten_to_stmts(_Tagger(f"{self._group}:{stage}").rewrite(body))
+            place = f"{self._group}:{stage}"
+            made = flatten_to_stmts(_Tagger(place, bool(self._loop.attrs.get(DOUBLE_BUFFER_C))).rewrite(body))
             last = made[-1] if made else None
             if isinstance(last, YieldStmt):
                 carried = list(last.values)
@@ -220,9 +225,9 @@ class _Pipeline:
 class _Tagger(Rewriter):
     """Adds a pipeline and stage to the calls that make tiles, and converts the constants an index has become."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, accumulators: bool) -> None:
         super().__init__()
-        self._place = place
+        self._place, self._accumulators = place, accumulators
 
     def visit_cast(self, op: Any) -> Expr:
         made = self.generic(op)
@@ -231,13 +236,16 @@ class _Tagger(Rewriter):
     def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
         op = self.generic(op)
         call = op.value
-        if not isinstance(call, Call) or not isinstance(call.type, TileType) or _is_accumulator(call):
+        if not isinstance(call, Call) or not isinstance(call.type, TileType):
+            return op
+        if is_accumulator(call) and not self._accumulators:
             return op
         known = call.attrs.get(MEMBERSHIP)
         place = f"{known},{self._place}" if known else self._place
         return op.replace(value=call.replace(attrs={**call.attrs, MEMBERSHIP: place}))
 
 
-def _is_accumulator(call: Call) -> bool:
+def is_accumulator(call: Call) -> bool:
+    """Whether a call is a matrix product, which leaves its result in Acc."""
     on_cube = call.op.decl is not None and call.op.decl.core is Core.CUBE
     return on_cube and isinstance(call.type, TileType) and call.type.memory_space is MemorySpace.Acc

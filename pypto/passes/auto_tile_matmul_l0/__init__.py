@@ -1,0 +1,23 @@
+"""AutoTileMatmulL0: matrix products of operands in Mat are computed in tiles that L0A, L0B and L0C hold."""
+
+from __future__ import annotations
+
+from ...ir.program import INCORE_TYPES, Program
+from ..base import P, Pass
+from ..context import PassContext
+from .product import MATMULS
+from .rewrite import tile_products
+
+_PROPERTIES = frozenset({P.SSAForm, P.SplitIncoreOrch, P.IncoreTileOps, P.TileOps2D, P.NormalizedStmtStructure})
+
+
+def auto_tile_matmul_l0() -> Pass:
+    """The pass; see the module. Raises CapacityError for an operand placed in L0 that is larger than it."""
+
+    def run(program: Program, context: PassContext) -> Program:
+        if not context.has_target:
+            return program
+        return program.map_functions(lambda f: tile_products(f, context) if made.concerns(f) else f)
+
+    made = Pass("AutoTileMatmulL0", run, _PROPERTIES, _PROPERTIES, looks_for=MATMULS, only=INCORE_TYPES)
+    return made
