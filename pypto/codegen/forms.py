@@ -218,6 +218,10 @@ def assemble(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: 
     if target != out and not _in_place(kernel, bound.type("target"), result.type):
         instruction(kernel, "pto.tmov", [target], out)
     offsets = [kernel.scalars.index(o) for o in bound.dims("offset")]
+    if type.dtype is not result.type.dtype:
+        # An accumulator is converted as it drains; a view of its target has the target's element type.
+        instruction(kernel, "pto.tinsert", [kernel.value(source), *offsets], out)
+        return out
     region = result.type.get_effective_tile_view().replace(valid_shape=type.valid_shape)
     part = TileType(type.shape, type.dtype, None, region, result.type.memory_space)
     view = kernel.fresh(f"{written_name(result.name_hint)}_part", tile_text(part, kernel.target))

@@ -5,8 +5,9 @@ computes and what stores; dependencies are kept, and equals keep their order. So
 before the first stage computes, and each stage's results leave as soon as they are made. Afterwards the loop is a plain
 one.
 
-A loop whose stages share one accumulator (``pipeline_overlap_stores`` is False) computes and stores in the order written.
-One with two accumulators (``pipeline_double_buffer_c``) takes its stages in pairs: both compute, then both store.
+A loop whose stages share one accumulator (``pipeline_overlap_stores`` is False) computes and stores in the order
+written. One with two accumulators (``pipeline_double_buffer_c``) takes its stages in pairs: both compute, then both
+store.
 """
 
 from __future__ import annotations

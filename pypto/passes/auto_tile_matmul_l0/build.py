@@ -13,7 +13,7 @@ from ...ir.scalar import binary
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, YieldStmt, seq
 from ...ir.types import ScalarType
-from ...ops.rules import greatest, least, minus, plus
+from ...ops.rules import plus
 from ..emitting import build
 from ..lower_pipeline_loops import DOUBLE_BUFFER_C, OVERLAP_STORES
 from .chooser import L0TileResult, Stationarity
@@ -131,8 +131,8 @@ class Tiler:
         return self.code.let(name, "tile.extract", self.lhs, row, k, [rows, ks], target_memory=MemorySpace.Left)
 
     def _right(self, k: Expr, col: Expr, ks: int, cols: int, suffix: str = "b") -> Var:
-        name = f"{self.product.name}_l0_{suffix}"
-        return self.code.let(name, "tile.extract", self.product.rhs, k, col, [ks, cols], target_memory=MemorySpace.Right)
+        name, rhs = f"{self.product.name}_l0_{suffix}", self.product.rhs
+        return self.code.let(name, "tile.extract", rhs, k, col, [ks, cols], target_memory=MemorySpace.Right)
 
     def _first(self, name: str, a: Var, b: Var, bias: Var | None) -> Var:
         name = f"{name}_first"
@@ -199,8 +199,10 @@ class Tiler:
         made = code.let(f"{name}_l0_init", "tile.create", extent, dtype=dtype, target_memory=MemorySpace.Acc)
         if p.is_full:
             return made
-        sizes = zip(p.valid, (window.row, window.col), extent)
-        region = [least(greatest(minus(v, at), index_const(0)), index_const(size)) for v, at, size in sizes]
+        zero, k = index_const(0), self.tile.k
+        left = build("tile.extract", self.lhs, window.row, zero, [window.rows, k], span=code.span)
+        right = build("tile.extract", p.rhs, zero, window.col, [k, window.cols], span=code.span)
+        region = tile_type_of(left).valid_shape[0], tile_type_of(right).valid_shape[1]
         return code.let(f"{name}_l0_valid", "tile.set_validshape", made, *region)
 
     # The output in parts
@@ -273,9 +275,7 @@ class Store:
 
     def place(self, code: Code, part: Var, row: Expr, col: Expr, dest: Expr) -> Var:
         offsets = [plus(base, offset) for base, offset in zip(self._base, (row, col))]
-        return code.let(
-            f"{self.name}_t", "tile.store", part, offsets, dest, attrs=self.call.attrs, **self.call.kwargs
-        )
+        return code.let(f"{self.name}_t", "tile.store", part, offsets, dest, attrs=self.call.attrs, **self.call.kwargs)
 
 
 class Scratch:

@@ -1,8 +1,8 @@
 """The tile of a matmul that the cube's memories hold and that costs the fewest cycles.
 
-The cost is a roofline: loading operands and multiplying overlap, draining the accumulator follows, or overlaps too where
-there are two accumulators. Every legal tile is weighed; those whose bound is worse than the best so far are skipped, so
-the tile found is the cheapest of all.
+The cost is a roofline: loading operands and multiplying overlap, draining the accumulator follows, or overlaps too
+where there are two accumulators. Every legal tile is weighed; those whose bound is worse than the best so far are
+skipped, so the tile found is the cheapest of all.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class Stationarity(Enum):
 class L0TileConfig:
     """A matmul ``[M, K] @ [K, N]`` and the memories it has; sizes in bytes, by default the 910B's.
 
-    Tiles are multiples of ``align_*`` and at least ``min_*``. An accumulator has a multiple of ``l0c_align_m`` rows, and
-    tiles take whole boxes of ``box_align_m`` rows and ``box_align_n`` columns. ``max_n`` bounds the columns of a tile;
-    ``max_n_pipelined`` those of schedules that keep two of them in flight along N, ``max_n_nested_pipelined`` of those
-    that keep four. 0 is no bound. ``allow_k_boundary``: the last block of K may be smaller than the others.
+    Tiles are multiples of ``align_*`` and at least ``min_*``. An accumulator has a multiple of ``l0c_align_m`` rows,
+    and tiles take whole boxes of ``box_align_m`` rows and ``box_align_n`` columns. ``max_n`` bounds the columns of a
+    tile; ``max_n_pipelined`` those of schedules that keep two of them in flight along N,
+    ``max_n_nested_pipelined`` of those that keep four. 0 is no bound. ``allow_k_boundary``: the last block of K may
+    be smaller than the others.
     """
 
     M: int = 0
@@ -320,7 +321,7 @@ class _Chooser:
             + c.bytes_b * c.K * c.N * (1 if whole and not outer else rows)
             + (2 if c.c_read else 1) * c.bytes_c * c.M * c.N
         )
-        padded = [f"{d} to {t}" for d, s, t in (("M", c.M, m), ("N", c.N, n), ("K", c.K, k)) if t > s]
+        padded = [f"{d} from {s} to {t}" for d, s, t in (("M", c.M, m), ("N", c.N, n), ("K", c.K, k)) if t > s]
         hint = f"the tile is larger than the matmul: pads {', '.join(padded)}" if padded else ""
         return L0TileResult(m, n, k, regime.stationarity, holds_a, regime.double_c, found.wall, traffic, hint)
 

@@ -203,14 +203,13 @@ class _Rewriter(BodyRewriter):
         whole = all(s % b == 0 for size, box in zip(sizes, boxes) for s, b in zip(size, box))
         if whole and tile_type_of(product.bias).memory_space in spaces:
             return True
-        self._hint("PH-AT-011", product, "is not tiled: its bias is not in Mat or Bias, or its operands end inside a box")
+        reason = "its bias is not in Mat or Bias, or its operands end inside a box"
+        self._hint("PH-AT-011", product, f"is not tiled: {reason}")
         return False
 
     # The output in parts
 
-    def _in_parts(
-        self, block: _Block, index: int, product: Product, cast: AssignStmt | None
-    ) -> list[Stmt] | None:
+    def _in_parts(self, block: _Block, index: int, product: Product, cast: AssignStmt | None) -> list[Stmt] | None:
         """What stands at the product when its output is computed in parts; None when there is no place for parts."""
         if product.acc is not None or tile_type_of(product.lhs).memory_space is not MemorySpace.Mat:
             return None
@@ -295,7 +294,9 @@ class _Rewriter(BodyRewriter):
         if product.bias is not None:
             return decl.name == "tile.load"
         writes = (a for i, a in enumerate(call.args) if arg_effect(call, i) is not ArgEffect.Read)
-        return (decl.pure or decl.name == "tile.store") and not any(a is product.lhs or a is product.rhs for a in writes)
+        return (decl.pure or decl.name == "tile.store") and not any(
+            a is product.lhs or a is product.rhs for a in writes
+        )
 
     def _bias_load(self, block: _Block, index: int, product: Product, store: Stmt | None) -> AssignStmt | None:
         """The load that is all there is to a bias, if its windows may be loaded where they are used."""
@@ -331,7 +332,8 @@ class _Rewriter(BodyRewriter):
         rounds = ROUND_MODES[call.kwargs["mode"]]
         if source is DataType.FP32 and made in _NARROWED and rounds == "rint" and product.is_full:
             return stmt
-        self._hint("PH-AT-010", product, 'is converted by a vector core: only pl.cast(.., mode="rint") from FP32 is not')
+        message = 'is converted by a vector core; only pl.cast(.., mode="rint") of FP32 is not'
+        self._hint("PH-AT-010", product, message)
         return None
 
     def _scratch_dtype(self, product: Product, cast: AssignStmt | None) -> DataType | None:
@@ -343,7 +345,8 @@ class _Rewriter(BodyRewriter):
         elif self._uses.multiplied_only(product.var):
             dtype = tile_type_of(product.call).dtype
             if dtype is not DataType.FP32 or not self._target.quirks.tinsert_f32_destination:
-                self._hint("PH-AT-009", product, "is kept whole: cast its result to BF16 or FP16 before it is multiplied")
+                message = "is kept whole: cast its result to BF16 or FP16 before it is multiplied"
+                self._hint("PH-AT-009", product, message)
                 return None
         else:
             return None
