@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from ..backend.target import Target
-from ..errors import InternalError
+from ..errors import Diagnosed, InternalError, user_error
 from ..ir.enums import FunctionType
 from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ops.registry import Core, get_decl
@@ -73,7 +74,10 @@ def selected_target() -> Target:
 
 
 def kernel_groups(program: Program) -> tuple[dict[str, list[Function]], list[Function]]:
-    """Kernels by the Group function that launches them together, and the functions that are in no group."""
+    """Kernels by the Group function that launches them together, and the functions that are in no group.
+
+    Kernels that are written in C++ are left out. Raises the user's error for a group of both kinds.
+    """
     groups: dict[str, list[Function]] = {}
     grouped: set[str] = set()
     for function in program.functions.values():
@@ -81,11 +85,27 @@ def kernel_groups(program: Program) -> tuple[dict[str, list[Function]], list[Fun
             continue
         called = [program.get_function(name) for name in sorted(summarize(function).callees)]
         members = [f for f in called if f is not None and is_incore_type(f.func_type)]
-        if members:
-            groups[function.name] = members
-            grouped |= {f.name for f in members}
-    rest = [f for f in program.functions.values() if f.name not in grouped and f.func_type is not FunctionType.Group]
+        own = [f for f in members if f.external_source is None]
+        if own and len(own) < len(members):
+            raise _mixes_sources(function, members)
+        if own:
+            groups[function.name] = own
+        grouped |= {f.name for f in members}
+    rest = [
+        f for f in program.functions.values()
+        if f.name not in grouped and f.func_type is not FunctionType.Group and f.external_source is None
+    ]  # fmt: skip
     return groups, rest
+
+
+def _mixes_sources(group: Function, members: Sequence[Function]) -> Diagnosed:
+    foreign = next(f for f in members if f.external_source is not None)
+    return user_error(
+        ValueError,
+        f"group {group.name!r} launches {foreign.name!r}, which is written in C++, together with kernels that are not",
+        group.span,
+        hint="write both kernels in C++, or neither",
+    )
 
 
 def generate_pto(program: Program, target: Target, locations: bool = True) -> dict[str, str]:

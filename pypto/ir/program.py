@@ -156,8 +156,17 @@ class Function(IRNode):
         return None if mode is SplitMode.NONE else mode
 
     @property
+    def external_source(self) -> str | None:
+        """The C++ file of a kernel that is not written here."""
+        return self.attrs.get("external_source")
+
+    @property
     def is_incore(self) -> bool:
         return self.func_type in INCORE_TYPES
+
+
+INCLUDE_DIRS = "external_include_dirs"
+"""The attribute of a kernel written in C++ that lists, as JSON, where it looks for headers."""
 
 
 def _stored(attrs: Mapping[str, Any]) -> dict[str, Any]:

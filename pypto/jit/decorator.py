@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import FunctionType as PyFunction
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -185,6 +186,12 @@ class JITFunction:
             dims[axis] = dim.var
         return type(made)(dims, made.dtype, None, made.tensor_view)
 
+    def parsed(
+        self, types: Mapping[str, Type], constants: Mapping[str, Any], made: dict[Any, Function]
+    ) -> tuple[Function, Iterable[Function]]:
+        """The function for these types and values, and those it calls."""
+        return specializer.parse(self, types, constants, made)
+
     # Called from Python
 
     def __call__(self, *args: Any, config: RunConfig | None = None, **named: Any) -> Any:
@@ -357,6 +364,35 @@ class _Jit:
     def opaque(self, fn: Any = None) -> Any:
         """A function of its own that may hold control flow and regions under ``pl.at``."""
         return _decorator("opaque", fn, sys._getframe(1))
+
+
+    def extern(
+        self,
+        *,
+        core_type: str,
+        source: str | os.PathLike[str] | None = None,
+        aic_source: str | os.PathLike[str] | None = None,
+        aiv_source: str | os.PathLike[str] | None = None,
+        include_dirs: Sequence[str | os.PathLike[str]] = (),
+        dual_aiv_dispatch: bool = False,
+    ) -> Callable[[PyFunction], JITFunction]:
+        """A kernel written in C++, declared with the body ``...``: it returns the tensors it writes, in order.
+
+        ``core_type`` says where ``source`` runs: ``"aic"``, the cube, or ``"aiv"``, a vector core. A ``"mixed"`` one
+        has ``aic_source`` and ``aiv_source``, launched together; with ``dual_aiv_dispatch`` on both vector cores.
+        Files, and folders of headers in ``include_dirs``, are absolute or beside the file of the declaration.
+        """
+        from .extern import declare
+
+        make = declare(core_type, source, aic_source, aiv_source, include_dirs, dual_aiv_dispatch)
+        frame = sys._getframe(1)
+
+        def decorate(fn: PyFunction) -> JITFunction:
+            if not isinstance(fn, PyFunction):
+                raise TypeError(f"@pl.jit.extern decorates a function, got {type(fn).__name__}")
+            return make(fn, Closure(fn, _enclosing(fn, frame)))
+
+        return decorate
 
 
 def _decorator(kind: str, fn: Any, frame: Any, *, level: Level | None = None, auto_scope: bool = True) -> Any:

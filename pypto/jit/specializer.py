@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,6 +119,8 @@ class _Names(Mapping[str, Any]):
 class SpecializingParser(FunctionParser):
     """Parses a `JITFunction` with the parameter types and compile-time values of one call."""
 
+    infers_results = True
+
     def __init__(self, function: JITFunction, types: Mapping[str, Type], constants: Mapping[str, Any]) -> None:
         dims = function.dims
         node = ast.copy_location(
@@ -226,17 +228,25 @@ def specialize(
                           UnsupportedFeatureError)  # fmt: skip
         return found
     made[key] = _BEING_MADE
+    parsed, called = function.parsed(types, constants, made)
+    taken = {f.name for f in made.values() if f is not _BEING_MADE}
+    if parsed.name in taken:
+        parsed = parsed.replace(name=next(n for n in _numbered(parsed.name) if n not in taken))
+    record_externals(parsed, called)
+    made[key] = parsed
+    return parsed
+
+
+def parse(
+    function: JITFunction, types: Mapping[str, Type], constants: Mapping[str, Any], made: dict[Any, Function]
+) -> tuple[Function, Iterable[Function]]:
+    """The function for these types and values, and those it calls."""
     parser = SpecializingParser(function, types, constants)
     parser.specialized = made
     parsed = parser.parse()
     if parser.node.returns is None:
         parsed = parsed.replace(return_types=returned_types(parsed))
-    taken = {f.name for f in made.values() if f is not _BEING_MADE}
-    if parsed.name in taken:
-        parsed = parsed.replace(name=next(n for n in _numbered(parsed.name) if n not in taken))
-    record_externals(parsed, parser.externals.values())
-    made[key] = parsed
-    return parsed
+    return parsed, parser.externals.values()
 
 
 _BEING_MADE: Final = Function("", [], [], ReturnStmt([]))

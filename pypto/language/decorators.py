@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -107,12 +108,13 @@ def function(
     role: Role | None = None,
     attrs: Mapping[str, Any] | None = None,
     auto_scope: bool = True,
-    external_source: str | None = None,
+    external_source: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Parse a Python function to an `ir.Function`.
 
     In a class decorated with `program` it becomes a function of that program. ``type`` says what runs it;
-    ``strict_ssa`` refuses a second assignment to a name. Raises a `ParserError` for what is not in the language.
+    ``strict_ssa`` refuses a second assignment to a name. ``external_source`` is the file of a kernel written in C++,
+    relative to the one that declares it with the body ``...``. Raises a `ParserError` for what is not in the language.
     """
     if attrs is not None and not isinstance(attrs, Mapping):
         raise ParserSyntaxError(f"attrs= must be a dict, got {builtins.type(attrs).__name__}", Span.here(0))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..backend.target import Target
 from ..dtypes import DataType
+from ..errors import user_error
 from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import ConstInt, Var
 from ..ir.naming import written_name
@@ -235,11 +236,24 @@ class CompiledProgram:
             from ..simulator import load
 
             start = time.perf_counter()
-            module = self._module_of[name]
+            module = self._module(name)
             self._simulated.update(load(self.pto[module], self.target.name, filename=f"{module}.pto").kernels)
             found = self._simulated[name]
             self.times["load"] = self.times.get("load", 0.0) + time.perf_counter() - start
         return found
+
+    def _module(self, kernel: str) -> str:
+        """The module ``kernel`` is in. Raises the user's error for one that is written in C++."""
+        function = self.lowered.get_function(kernel)
+        if function is not None and function.external_source is not None:
+            raise user_error(
+                ValueError,
+                f"kernel {written_name(kernel)!r} is written in C++, which only a device runs: "
+                f"{function.external_source}",
+                function.span,
+                hint="to run the program here, write the kernel in the language",
+            )
+        return self._module_of[kernel]
 
     @cached_property
     def _module_of(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from ..backend.target import Target
 from ..codegen import PTOCodegen, generate_orchestration, kernel_kind
 from ..codegen.module import kernel_groups
 from ..codegen.wrapper import kernel_wrapper
-from ..codegen.wrapper.config import kernel_config, kernel_path
+from ..codegen.wrapper.config import external_sources, kernel_config, kernel_path
 from ..errors import Error
 from ..ir.enums import CoreType, FunctionType
 from ..ir.program import Function, Program, is_incore_type, summarize
@@ -141,6 +141,7 @@ def _emit_orchestration(
         made.orchestration_signature,
         runtime,
         enable_sdma=program.contains("prefetch.make_context"),
+        external=external_sources(program),
     )
 
 

@@ -83,9 +83,11 @@ class Kernels:
         for call in nodes:
             if isinstance(call, (Call, Submit)) and isinstance(call.op, GlobalVar):
                 callee = self.function(call)
-                if buffer_of(callee) is not None and len(call.args) == len(callee.params):
+                buffer = buffer_of(callee)
+                place = callee.params.index(buffer) if buffer is not None else len(call.args)
+                if place < len(call.args):
                     room = Workspace(workspace_elements(callee, self._program), launch_spec(call)[0])
-                    found[call.args[-1]] = room
+                    found[call.args[place]] = room
         return found
 
     def id_of(self, kernel: Function) -> int:

@@ -337,7 +337,7 @@ class FunctionPrinter(StatementPrinter):
         prologue = self.prologue(attrs)
         if prologue:
             self.line(f"    {self.pl}func_attr({{{prologue}}})")
-        if f.requires_runtime_binding:
+        if f.requires_runtime_binding or f.external_source is not None:
             self.line("    ...")
         else:
             self.block(f.body)

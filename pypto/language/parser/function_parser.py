@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Mapping
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ...ir.program import Function
 from ...ir.stmt import InlineStmt, ReturnStmt
 from ...ir.types import ScalarType, ShapedType, TensorType, TupleType, Type
 from .. import forms
+from . import external_kernels
 from .directives import DirectivesMixin
 from .inline import InlineMixin
 from .source import SourceFile
@@ -42,7 +44,7 @@ class FunctionOptions:
         role: Role | None = None,
         attrs: Mapping[str, Any] | None = None,
         auto_scope: bool = True,
-        external_source: str | None = None,
+        external_source: str | os.PathLike[str] | None = None,
     ) -> None:
         self.type, self.strict_ssa, self.level, self.role = type, strict_ssa, level, role
         self.attrs: dict[str, Any] = dict(attrs or {})
@@ -51,6 +53,9 @@ class FunctionOptions:
 
 class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin, WindowsMixin):
     """Parses one function definition."""
+
+    infers_results = False
+    """Whether a kernel written in C++ returns what it writes where no annotation says so."""
 
     def __init__(
         self,
@@ -158,7 +163,11 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
             if not isinstance(key, str):
                 self.fail(ParserSyntaxError, f"attribute keys must be strings, got {key!r}", node)
             self.set_attr(key, value, node, from_decorator=True)
-        if self._is_abstract():
+        is_empty = self._is_abstract()
+        if self.options.external_source is not None:
+            self.attrs["external_source"] = external_kernels.declare(self, self.options.external_source, is_empty)
+            return self._function()
+        if is_empty:
             return self._function(abstract=self.options.role is Role.SubWorker)
         if self._runs_on_host():
             self._capture_body()
@@ -228,8 +237,6 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
         attrs = dict(self.attrs)
         if not options.auto_scope:
             attrs["auto_scope"] = False
-        if options.external_source is not None:
-            attrs["external_source"] = str(options.external_source)
         try:
             return Function(
                 self.node.name,
@@ -305,7 +312,7 @@ class FunctionParser(SubmitsMixin, DirectivesMixin, InlineMixin, SubscriptsMixin
 
     def _check_result_missing(self) -> None:
         if self.return_types and self.body.ends != "return":
-            if self.options.external_source is not None or self.options.type is FunctionType.Group:
+            if self.options.type is FunctionType.Group:
                 return
             self.fail(
                 ParserSyntaxError,
