@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..ir.expr import Expr, Var
+from ..ir.expr import Expr, Var, const_value
 from ..ir.node import NodeList
 from ..ir.program import Function
 from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
@@ -35,6 +35,16 @@ class BodyRewriter(Rewriter):
         return op
 
     visit_eval_stmt = visit_yield_stmt = visit_return_stmt = visit_assign_stmt
+
+
+def trip_count(op: ForStmt | WhileStmt) -> int | None:
+    """How often a loop runs, when that is known."""
+    if isinstance(op, WhileStmt):
+        return None
+    start, stop, step = (const_value(bound) for bound in (op.start, op.stop, op.step))
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step:
+        return len(range(start, stop, step))
+    return None
 
 
 class FlowVisitor(Visitor):

@@ -19,6 +19,7 @@ from ..ir.types import ArrayType, ScalarType
 from ..ir.visitor import Rewriter, Visitor
 from ..ops import registry
 from .base import P, Pass, function_pass
+from .bodies import trip_count
 from .hoisting import scope_fields
 
 
@@ -47,13 +48,6 @@ def _only_array(op: Submit) -> Var | None:
     """The array of tasks a launch waits for, when it waits for nothing else."""
     dep = op.deps[0] if len(op.deps) == 1 else None
     return dep if isinstance(dep, Var) and _is_task_array(dep) else None
-
-
-def _trips(op: ForStmt) -> int | None:
-    start, stop, step = (const_value(bound) for bound in (op.start, op.stop, op.step))
-    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step:
-        return len(range(start, stop, step))
-    return None
 
 
 class _Loop:
@@ -119,7 +113,7 @@ class _Consumers(Visitor):
         self._inside.append(inner)
         self.generic(op)
         self._inside.pop()
-        outer, trips = self._inside[-1], _trips(op)
+        outer, trips = self._inside[-1], trip_count(op)
         outer.defined |= inner.defined
         outer.updated |= inner.updated
         for array, count in inner.launches.items():
@@ -151,7 +145,7 @@ class _Expander(Rewriter):
         return [*barriers, made] if barriers else made
 
     def _pays_off(self, op: ForStmt, array: Var) -> bool:
-        loop, trips = self._found.loops[op], _trips(op)
+        loop, trips = self._found.loops[op], trip_count(op)
         if array in self._fences or array in loop.defined or trips == 0:
             return False
         if trips is None and op.kind is ForKind.Parallel:

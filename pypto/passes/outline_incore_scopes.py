@@ -14,11 +14,20 @@ from ..errors import user_error
 from ..ir.enums import FunctionType, Level, SplitMode
 from ..ir.expr import Call, GlobalVar, Var, const_value
 from ..ir.program import Function, Program, is_orchestration_like, summarize
-from ..ir.stmt import AssignStmt, InCoreScopeStmt, SplitAivScopeStmt, Stmt
+from ..ir.stmt import (
+    AssignStmt,
+    ClusterScopeStmt,
+    InCoreScopeStmt,
+    ScopeStmt,
+    SplitAivScopeStmt,
+    SpmdScopeStmt,
+    Stmt,
+)
 from ..ir.types import TensorType
 from ..ir.visitor import Rewriter
 from .base import P, Pass, program_pass
 from .convert_to_ssa import restore_ssa
+from .deferred_waits import REGISTER, WAITER, check_region, check_waiter, registers
 from .hoisting import Hoister
 from .outlining import BindStores, Uses
 from .region_outliner import RegionOutliner, find_regions
@@ -104,8 +113,23 @@ class _FoldExtents(Hoister):
 class _IncoreOutliner(RegionOutliner):
     kind, suffix, func_type = InCoreScopeStmt, "incore", FunctionType.InCore
 
+    _launched = False
+    """Whether a region around launches what is in it."""
+
     def visit_in_core_scope_stmt(self, op: InCoreScopeStmt) -> list[Stmt]:
-        return self.outline(op, _function_attrs(op))
+        if REGISTER not in summarize(self._function).ops or not registers(op.body):
+            return self.outline(op, _function_attrs(op))
+        check_region(op, self._launched)
+        made = self.outline(op, {**_function_attrs(op), WAITER: True})
+        check_waiter(next(reversed(self.made.values())))
+        return made
+
+    def visit_scope_stmt(self, op: ScopeStmt) -> Any:
+        outer = self._launched
+        self._launched |= isinstance(op, (ClusterScopeStmt, SpmdScopeStmt))
+        made = super().visit_scope_stmt(op)
+        self._launched = outer
+        return made
 
 
 def _function_attrs(op: InCoreScopeStmt) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from ...ir.program import Function
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, RuntimeScopeStmt, WhileStmt
 from ...ir.types import ScalarType, TensorType
 from ...ir.visitor import Visitor
+from ..bodies import trip_count
 from ..return_lineage import ReturnLineage
 from .storage import Part, Storage, Storages, overlap
-from .tasks import Arrays, Covered, Slot, Task, name_after, trips
+from .tasks import Arrays, Covered, Slot, Task, name_after
 
 _READS = frozenset({ArgDirection.Input, ArgDirection.InOut})
 _WRITES = frozenset({ArgDirection.Output, ArgDirection.OutputExisting, ArgDirection.InOut})
@@ -143,7 +144,7 @@ class Analysis(Visitor):
         if not isinstance(loop, ForStmt) or index is not loop.loop_var or not isinstance(array, Var):
             return
         extent = const_value(getattr(array.type, "extent", None))
-        if const_value(loop.start) == 0 and const_value(loop.step) == 1 and trips(loop) == extent:
+        if const_value(loop.start) == 0 and const_value(loop.step) == 1 and trip_count(loop) == extent:
             for access in self._live:
                 if access.task.name is tid:
                     access.task.filled = self._arrays.root(array)
@@ -232,6 +233,6 @@ def _comes_round(access: Access, later: Access) -> bool:
 def _repeats(node: IRNode) -> bool:
     """Whether a node is a loop whose iterations follow one another."""
     if isinstance(node, ForStmt):
-        count = trips(node)
+        count = trip_count(node)
         return node.kind is not ForKind.Parallel and (count is None or count > 1)
     return isinstance(node, WhileStmt)

@@ -10,19 +10,10 @@ from ...ir.expr import Call, Expr, Submit, Var, const_value
 from ...ir.functor import get_last_yield_stmt
 from ...ir.stmt import AssignStmt, ForStmt, WhileStmt
 from ...ir.types import ArrayType
+from ..bodies import trip_count
 
 Slot: TypeAlias = "tuple[Var, int]"
 """An element of an array, which stands for all its storage."""
-
-
-def trips(op: ForStmt | WhileStmt) -> int | None:
-    """How often a loop runs, when that is known."""
-    if isinstance(op, WhileStmt):
-        return None
-    start, stop, step = (const_value(bound) for bound in (op.start, op.stop, op.step))
-    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step:
-        return len(range(start, stop, step))
-    return None
 
 
 @dataclass(slots=True)
@@ -119,7 +110,7 @@ def name_after(task: Task, name: Var | None, loop: ForStmt | WhileStmt) -> Task:
     """``task``, known as ``name`` in the body of ``loop``, as what follows the loop knows it."""
     ending = get_last_yield_stmt(loop.body)
     index = next((i for i, v in enumerate(ending.values) if v is name), None) if ending is not None and name else None
-    count = trips(loop)
+    count = trip_count(loop)
     parallel = isinstance(loop, ForStmt) and loop.kind is ForKind.Parallel
     known = count is not None or parallel
     if index is None or task.open_ended or not known or count == 0:

@@ -18,6 +18,7 @@ from ...ir.visitor import Rewriter, walk
 from ...ops.rules import value as known
 from ..bodies import BodyRewriter
 from ..core_affinity import PLACEMENT, Affinity, body_affinity
+from ..deferred_waits import check_waiters
 from ..return_lineage import returned_params
 from .frees import with_frees
 from .groups import normalize_groups
@@ -33,6 +34,7 @@ _SPLIT_ATTRS: Final = ("split", "slot_num", _BY_LANE, _VALIDATED)
 
 def expand(program: Program, target: Target) -> Program:
     """``program`` without InCore functions."""
+    check_waiters(program)
     mixed: dict[str, tuple[Function, Function]] = {}
     made: list[Function] = []
     names = {f.name for f in program.functions.values()}
