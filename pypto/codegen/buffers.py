@@ -44,7 +44,8 @@ class Buffers:
         text = tile_text(type, self.kernel.target)
         dynamic = [d for d in type.valid_shape if not isinstance(d, ConstInt)]
         address = memref.byte_offset
-        movable = not dynamic and isinstance(address, ConstInt)
+        launched = self.kernel.options.addresses and all(map(self.kernel.is_argument, dynamic))
+        movable = (launched or not dynamic) and isinstance(address, ConstInt)
         base = None if self.kernel.options.addresses else memref.base
         key = (base, getattr(address, "value", id(address)), text, *(id(d) for d in dynamic))
         known = self._tiles.get(key) if movable else None

@@ -117,8 +117,12 @@ def slice_tile(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result
     """A window of a tile, sharing its bytes."""
     if result is None:
         return None
-    type, source = result.type, kernel.value(bound["tile"])
+    type, owner = result.type, bound.type("tile")
     assert isinstance(type, TileType)
+    if _is_empty(type) and kernel.options.addresses and owner.memref is not None:
+        # PTOAS compiles no view without elements. Where an empty tile is does not matter.
+        return kernel.buffers.at(type, owner.memref.byte_offset, index_const(0), result.name_hint)
+    source = kernel.value(bound["tile"])
     offsets = [kernel.scalars.index(o) for o in bound.dims("offset")]
     sizes = [str(getattr(d, "value", d)) for d in type.shape]
     valid = [kernel.scalars.index(d) for d in type.valid_shape] if bound.dims("valid_shape") else []
@@ -126,6 +130,10 @@ def slice_tile(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result
     kernel.slices[result] = call
     kernel.add(Op("subview", result=made, source=source, offsets=offsets, sizes=sizes, valid=valid))
     return made
+
+
+def _is_empty(type: TileType) -> bool:
+    return any(isinstance(d, ConstInt) and d.value == 0 for d in type.valid_shape)
 
 
 def reshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
@@ -248,7 +256,7 @@ def read(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var 
     if isinstance(source.type, TensorType):
         return read_element(kernel, source, indices)
     offset = kernel.scalars.index(tile_offset(source, indices))
-    made = kernel.fresh("elem", scalar_text(source.type.dtype))
+    made = Value(kernel.names.number(), scalar_text(source.type.dtype))
     kernel.add(Op("tgetval", ins=[kernel.value(source), offset], result=made))
     return made
 
@@ -291,7 +299,7 @@ def array_create(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, resu
 def array_get(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """One element of a stack array."""
     array, index = bound.arg(0), kernel.scalars.index(bound.arg(1))
-    made = kernel.fresh("elem", scalar_text(array.type.dtype))
+    made = Value(kernel.names.number(), scalar_text(array.type.dtype))
     kernel.add(Op("array_get", source=kernel.value(array), offset=index, result=made))
     return made
 

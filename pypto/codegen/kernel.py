@@ -134,6 +134,10 @@ class KernelBuilder:
         self.context.args.append(value)
         return value
 
+    def is_argument(self, expr: Expr) -> bool:
+        """Whether the kernel is launched with this value."""
+        return isinstance(expr, Var) and self.values.get(expr) in self.context.args
+
     def _declare_lanes(self) -> None:
         self.lanes: dict[str, Value] = {}
         for op in lane_parameters(self.function):

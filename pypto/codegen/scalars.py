@@ -157,12 +157,12 @@ class ScalarEmitter:
         if DataType.INDEX in (source, target) and (source.is_float() or target.is_float()):
             return self.convert(self.convert(value, source, DataType.INT64), DataType.INT64, target)
         mnemonic = _cast_mnemonic(source, target)
-        result = self.kernel.fresh("cast", to)
+        result = Value(self.kernel.names.number(), to)
         self.kernel.add(Op("cast", mnemonic=mnemonic, operands=(value,), result=result))
         return result
 
     def _op(self, mnemonic: str, operands: tuple[Value, ...], result_type: str) -> Value:
-        result = self.kernel.fresh("s", result_type)
+        result = Value(self.kernel.names.number(), result_type)
         self.kernel.add(Op("arith", mnemonic=mnemonic, operands=operands, result=result))
         return result
 

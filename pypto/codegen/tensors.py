@@ -125,7 +125,7 @@ def read_element(kernel: KernelBuilder, tensor: Var, indices: Sequence[Expr]) ->
     pointer, type = kernel.pointers[tensor]
     offset = kernel.scalars.index(flat_offset(indices, strides_of(type)[0]))
     _check_scalar_access(tensor, type.dtype)
-    result = kernel.fresh("elem", scalar_text(type.dtype))
+    result = Value(kernel.names.number(), scalar_text(type.dtype))
     kernel.add(Op("load_scalar", result=result, source=pointer, offset=offset))
     return result
 

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import pypto.language as pl
@@ -155,8 +156,11 @@ def test_the_cube_works_in_the_layouts_of_its_memories():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (1.0, "1.00000000000000000e+00"), (1e-5, "1.00000000000000008e-05"), (-2.5, "-2.50000000000000000e+00"),
-        (float("inf"), "0x7F800000"), (float("-inf"), "0xFF800000"),
+        (1.0, "1.00000000000000000e+00"),
+        (1e-5, "1.00000000000000008e-05"),
+        (-2.5, "-2.50000000000000000e+00"),
+        (float("inf"), "0x7F800000"),
+        (float("-inf"), "0xFF800000"),
     ],  # fmt: skip
 )
 def test_float_constants_read_back_exactly(value, text):
@@ -191,3 +195,46 @@ def test_codegen_does_not_split_a_mixed_kernel():
 
     with pytest.raises(InternalError, match="mixes cube and vector"):
         kernel_kind(mixed)
+
+
+def test_a_tile_is_allocated_before_the_body_when_its_extents_are_what_the_kernel_is_launched_with():
+    @pl.function(type=pl.FunctionType.InCore)
+    def copy(
+        x: pl.Tensor[[64, 64], pl.FP16], n: pl.Scalar[pl.INDEX], y: pl.Out[pl.Tensor[[64, 64], pl.FP16]]
+    ) -> pl.Tensor[[64, 64], pl.FP16]:
+        for r in pl.range(0, 64, 16):
+            y = pl.store(pl.load(x, [r, 0], [16, 64], valid_shape=[n, 64]), [r, 0], y)
+        return y
+
+    text = pto_of(copy)
+    (alloc,) = lines(text, "pto.alloc_tile")
+    assert "valid_row = %arg2 valid_col = %c64_index" in alloc
+    assert text.index("pto.alloc_tile") < text.index("scf.for")
+
+
+def test_a_value_the_author_did_not_name_is_numbered():
+    @pl.function(type=pl.FunctionType.InCore)
+    def shifted(
+        x: pl.Tensor[[64, 64], pl.FP16], n: pl.Scalar[pl.INDEX], y: pl.Out[pl.Tensor[[16, 64], pl.FP16]]
+    ) -> pl.Tensor[[16, 64], pl.FP16]:
+        return pl.store(pl.load(x, [n * 2 + 16, 0], [16, 64]), [0, 0], y)
+
+    text = pto_of(shifted)
+    assert "%0 = arith.muli %arg2, %c2_index : index" in text
+    assert "%1 = arith.addi %0, %c16_index : index" in text
+
+
+def test_a_slice_without_valid_elements_is_an_empty_tile_and_no_view():
+    @pl.function(type=pl.FunctionType.InCore)
+    def kept(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 8], pl.FP32]]) -> pl.Tensor[[16, 8], pl.FP32]:
+        whole = pl.load(x, [0, 0], [16, 32])
+        part = pl.tile.slice(pl.tile.set_validshape(whole, 0, 32), [16, 8], [0, 8])
+        return pl.store(part, [0, 0], y)
+
+    compiled = pl.compile(kept, skip_ptoas=True)
+    (text,) = compiled.pto.values()
+    assert not lines(text, "pto.subview")
+    assert "valid_row = %c0_index" in lines(text, "%part = pto.alloc_tile")[0]
+    y = np.full((16, 8), 3, np.float32)
+    compiled(np.ones((16, 32), np.float32), y)
+    np.testing.assert_array_equal(y, 3)
