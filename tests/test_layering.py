@@ -15,7 +15,7 @@ LEVELS = {
 }  # fmt: skip
 COMPATIBILITY = (
     "pypto_core", "backend/pto_backend.py", "ir/op", "ir/pass_manager.py", "ir/instruments.py", "ir/compile.py",
-    "ir/compiled_program.py",
+    "ir/compiled_program.py", "ir/distributed_compiled_program.py",
 )  # fmt: skip
 """Modules that only give later stages' names under an import path of the public API."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .compiled_program import CompiledProgram
 from .compiler import compile
+from .distributed_config import DistributedConfig
 from .runner import RunConfig, run
 
-__all__ = ["CompiledProgram", "RunConfig", "compile", "run"]
+__all__ = ["CompiledProgram", "DistributedConfig", "RunConfig", "compile", "run"]

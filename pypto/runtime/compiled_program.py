@@ -21,9 +21,12 @@ from ..ir.program import Function, Program, is_incore_type, is_orchestration_lik
 from ..ir.types import TensorType
 from ..passes.context import RuntimeKind
 from ..passes.pipe_workspace import without_buffer
+from .distributed_config import DistributedConfig
 
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
+    from ..simulator.scheduler import Scheduler, Steps
+    from .rank_arguments import RankArguments
     from .runner import RunConfig
 
 @dataclass
@@ -70,6 +73,7 @@ class CompiledProgram:
     - ``output_dir``: the folder with ``passes_dump/``, ``ptoas/``, ``report/``, and what a device runtime builds from,
       ``orchestration/``, ``kernels/`` (with PTOAS) and ``kernel_config.py``; written when first asked for.
     - ``hints``: what would make it faster, one line each; also in ``report/perf_hints.log``.
+    - ``distributed_config``: the devices it runs on, when its entry is a host function: one unless given.
     - ``sanitize``: set it, and a call refuses reads of what nothing wrote, and the rest that docs/simulator.md lists.
     - ``reports``: a `pypto.simulator.SimReport` for each kernel launch of the last run, one a block.
     """
@@ -84,6 +88,7 @@ class CompiledProgram:
         self.hints = artifacts.hints
         self.reports: list[tuple[str, SimReport]] = []
         self.sanitize = False
+        self.distributed_config = DistributedConfig()
         self._passes = artifacts.passes
         self._explicit_dumps = artifacts.explicit_dumps
         self._runtime = artifacts.runtime
@@ -168,11 +173,13 @@ class CompiledProgram:
     def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
         """Run the entry function on arrays and numbers; what it returns.
 
-        ``config`` may say what a device records; ValueError when it is for another chip.
+        ``config`` may say what a device records; ValueError when it is for another chip or other devices.
         Raises TypeError or ValueError for arguments of another count, shape or dtype, naming the parameter.
         """
         if config is not None and config.target is not self.target:
             raise ValueError(f"compiled for {self.target.name}, but config.platform is {config.platform!r}")
+        if config is not None and config.distributed_config not in (None, self.distributed_config):
+            raise ValueError(f"compiled for {self.distributed_config}, but config has {config.distributed_config}")
         return self._run(self.entry, args)
 
     def kernel(self, name: str) -> Callable[..., Any]:
@@ -191,8 +198,11 @@ class CompiledProgram:
         given; one runs until it waits for another. Results of a program that synchronises right do not depend on it.
 
         Raises PtoError naming the lines at which ranks wait when none can go on, ValueError for slices that differ in
-        shape or for an ``order`` that is none.
+        shape, for an ``order`` that is none, and for a host function, which launches on all devices in one call.
         """
+        if self.entry.is_host_orchestrator:
+            raise ValueError(f"{self.entry.name} is a host function: call the program once, it launches on the devices "
+                             "of its distributed_config")  # fmt: skip
         return self._run_ranks(self.entry, args, order)
 
     def _run(self, function: Function, args: Sequence[Any]) -> Any:
@@ -202,8 +212,6 @@ class CompiledProgram:
         self, function: Function, args: Sequence[Sequence[Any]], order: Sequence[int] | None = None
     ) -> list[Any]:
         from ..simulator.scheduler import Scheduler
-        from .host import Host
-        from .launch import Launcher
         from .rank_arguments import RankArguments, share_windows
 
         order = range(len(args)) if order is None else order
@@ -212,20 +220,33 @@ class CompiledProgram:
         ranks = [RankArguments(function, given) for given in args]
         share_windows(function, ranks)
         self.reports = []
-        functions = {f.name: f for f in self.lowered.functions.values()}
         scheduler = Scheduler()
         tasks = {}
         for number in order:
             rank, name = ranks[number], f"rank {number}" if len(ranks) > 1 else function.name
             who = f"{name}, " if len(ranks) > 1 else ""
-            launcher = Launcher(functions, self.target, self._kernel, self._report, scheduler, self.sanitize, who)
-            if is_orchestration_like(function.func_type) or function.func_type is FunctionType.Opaque:
-                steps = Host(functions, launcher.launch, rank.dims, self.target).run(function, rank.values)
-            else:
-                steps = launcher.launch(function, rank.values)
-            tasks[number] = scheduler.spawn(name, steps)
+            tasks[number] = scheduler.spawn(name, self._steps(function, rank, scheduler, who))
         scheduler.run()
         return [rank.results(tasks[number].result) for number, rank in enumerate(ranks)]
+
+    def _steps(self, function: Function, rank: RankArguments, scheduler: Scheduler, who: str) -> Steps:
+        """A run of ``function`` on the arguments of one rank."""
+        from .devices import DeviceHost
+        from .host import Host
+        from .launch import Launcher
+
+        functions = {f.name: f for f in self.lowered.functions.values()}
+
+        def launcher(who: str) -> Launcher:
+            return Launcher(functions, self.target, self._kernel, self._report, scheduler, self.sanitize, who)
+
+        if function.is_host_orchestrator:
+            devices = [launcher(f"rank {r}, ") for r in range(self.distributed_config.world_size)]
+            host = DeviceHost(functions, devices, scheduler, rank.dims, self.target)
+            return host.run_all(function, rank.values)
+        if is_orchestration_like(function.func_type) or function.func_type is FunctionType.Opaque:
+            return Host(functions, launcher(who).launch, rank.dims, self.target).run(function, rank.values)
+        return launcher(who).launch(function, rank.values)
 
     def _report(self, name: str, report: SimReport) -> None:
         self.reports.append((name, report))

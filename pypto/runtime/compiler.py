@@ -20,6 +20,7 @@ from ..ops.registry import Core
 from ..passes.host_windows import DATA_OF
 from ..passes.pipeline import PassDumpLevel
 from .compiled_program import Artifacts, CompiledProgram
+from .distributed_config import DistributedConfig
 from .host import HOST_OPS
 
 
@@ -33,6 +34,7 @@ def compile(
     emit_source_loc: bool = True,
     verification_level: Any = None,
     profiling: bool = False,
+    distributed_config: DistributedConfig | None = None,
 ) -> CompiledProgram:
     """Compile an ``@pl.function``, a ``@pl.program``, a ``@pl.jit`` whose annotations have all types, or IR.
 
@@ -42,11 +44,14 @@ def compile(
     layouts there. With PTOAS (>= 0.61) on the machine and not ``skip_ptoas``, kernels are also assembled to C++.
     ``emit_source_loc`` puts the user's lines into the PTO. The time of each stage goes to an active
     `pypto.compile_profiling.CompileProfiler`; ``profiling`` writes it to ``report/pipeline_profile.txt`` and ``.json``.
+    ``distributed_config`` has the devices that a host function launches on; one unless given.
 
-    Raises the user's error at the user's line for a wrong kernel, TypeError for anything that is no kernel, and
-    `pypto.toolchain.PtoasError` when PTOAS rejects a kernel.
+    Raises the user's error at the user's line for a wrong kernel, TypeError for anything that is no kernel or config,
+    and `pypto.toolchain.PtoasError` when PTOAS rejects a kernel.
     """
     source, chip = as_program(kernel), as_target(target)
+    if distributed_config is not None and not isinstance(distributed_config, DistributedConfig):
+        raise TypeError(f"distributed_config must be a DistributedConfig, got {type(distributed_config).__name__}")
     level = PassDumpLevel(int(dump_passes)) if isinstance(dump_passes, bool) else dump_passes
     artifacts = Artifacts({}, explicit_dumps=level is PassDumpLevel.EXPLICIT)
     folder = Path(output_dir) if output_dir is not None else None
@@ -56,6 +61,7 @@ def compile(
         lowered = _lower(prepare(source), artifacts, level is not PassDumpLevel.NONE, verification_level, chip)
         with profiled("codegen"):
             compiled = _emit(source, lowered, artifacts, chip, folder, emit_source_loc)
+        compiled.distributed_config = distributed_config or compiled.distributed_config
     if folder is not None:
         compiled.write()
     if profiler is None and active is not None and active.of_environment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import time
@@ -16,6 +17,7 @@ from ..ir.program import Function, Program
 from ..ir.types import TileType, Type
 from ..ir.visitor import Visitor
 from ..passes.context import RuntimeKind
+from .distributed_config import DistributedConfig
 
 if TYPE_CHECKING:
     from .compiled_program import CompiledProgram
@@ -69,7 +71,8 @@ def _write_program(compiled: CompiledProgram, root: Path) -> None:
 
     serialize_to_file(compiled.program, str(root / _SOURCE))
     serialize_to_file(compiled.lowered, str(root / _LOWERED))
-    about = {"version": 1, "target": compiled.target.name, "kernels": sorted(compiled.pto)}
+    about = {"version": 1, "target": compiled.target.name, "kernels": sorted(compiled.pto),
+             "distributed_config": dataclasses.asdict(compiled.distributed_config)}  # fmt: skip
     (root / _ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
 
 
@@ -86,11 +89,13 @@ def read_files(root: Path) -> CompiledProgram:
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
         target, kernels = get_target(about["target"]), list(about["kernels"])
+        devices = DistributedConfig(**about.get("distributed_config", {}))
         source, lowered = (deserialize_from_file(str(root / name)) for name in (_SOURCE, _LOWERED))
         pto = {name: (root / "ptoas" / f"{name}.pto").read_text(encoding="utf-8") for name in kernels}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"the compiled program in {root} is damaged, compile it again: {error}") from error
     compiled = CompiledProgram(source, lowered, Artifacts(pto), target, root)
+    compiled.distributed_config = devices
     for name in kernels:
         cpp = root / "ptoas" / f"{name}.cpp"
         if cpp.is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +69,11 @@ class Host:
     Tasks run one after the other, in the order of their launches, so that their dependencies hold.
     """
 
+    handlers: ClassVar[dict[type, Callable[[Any, Any], Steps]]]
+    """What runs each kind of statement."""
+    ops: ClassVar[dict[str, Callable[[Any, Bound, Call], Any]]]
+    """What computes each operator."""
+
     def __init__(
         self, functions: Mapping[str, Function], launch: Launch, dims: Mapping[Var, int], target: Target
     ) -> None:
@@ -101,7 +106,7 @@ class Host:
     def _block(self, stmt: Stmt | None) -> Steps:
         if stmt is None:
             return None
-        handler = _HANDLERS.get(type(stmt))
+        handler = self.handlers.get(type(stmt))
         if handler is None:
             raise InternalError(f"the host cannot run a {type(stmt).__name__}", stmt.span)
         return (yield from handler(self, stmt))
@@ -189,7 +194,7 @@ class Host:
         return Host.scalar(expr, self.env)
 
     def _call(self, call: Call) -> Any:
-        handler = _OPS.get(call.op.name)
+        handler = self.ops.get(call.op.name)
         if handler is not None:
             return handler(self, rebind(call), call)
         if isinstance(call.op, GlobalVar):
@@ -203,10 +208,15 @@ class Host:
 
     def _invoke(self, call: Call | Submit, core_num: Expr | None, retired: bool = False) -> Steps:
         function = self.functions[call.op.name]
+        blocks = 0 if retired else self._blocks(function, call, core_num)
+        return (yield from self.launch(function, [self._value(a) for a in call.args], blocks))
+
+    def _blocks(self, function: Function, call: Call | Submit, core_num: Expr | None) -> int | None:
+        """How many blocks a launch has; None when it is part of the block it stands in."""
         blocks = self._value(core_num) if core_num is not None else function.attrs.get("core_num")
         if blocks is not None and blocks < 1:
             raise user_error(ValueError, f"{function.name} is launched on {blocks} blocks", call.span)
-        return (yield from self.launch(function, [self._value(a) for a in call.args], 0 if retired else blocks))
+        return blocks
 
     def _dims(self, bound: Bound, name: str) -> list[int]:
         return [int(self._value(d)) for d in bound.dims(name)]
@@ -313,7 +323,7 @@ def _index_in(host: Host, bound: Bound, call: Call) -> int:
 
 _NO_TASK, _A_TASK = -1, 0
 
-_OPS: dict[str, Callable[[Host, Bound, Call], Any]] = {
+Host.ops = {
     "array.create": _array,
     "array.get_element": _element_at,
     "array.update_element": _updated,
@@ -333,10 +343,10 @@ _OPS: dict[str, Callable[[Host, Bound, Call], Any]] = {
     "tensor.dim": _dim,
 }
 
-HOST_OPS = frozenset(_OPS)
+HOST_OPS = frozenset(Host.ops)
 """Operators the host runs; all others need a core."""
 
-_HANDLERS: dict[type, Callable[[Host, Any], Steps]] = {
+Host.handlers = {
     SeqStmts: Host._seq,
     AssignStmt: Host._assign,
     EvalStmt: Host._eval,

@@ -24,6 +24,7 @@ from ..passes import (
 from ..passes.pipeline import OptimizationStrategy, PassDumpLevel, PassManager
 from .compiled_program import CompiledProgram
 from .compiler import compile as compile_program
+from .distributed_config import DistributedConfig
 
 
 def compile(
@@ -41,7 +42,7 @@ def compile(
     diagnostic_phase: DiagnosticPhase | None = None,
     disabled_diagnostics: DiagnosticCheckSet | None = None,
     profiling: bool = False,
-    distributed_config: Any = None,
+    distributed_config: DistributedConfig | None = None,
     analyze_auto_scopes_for_deps: bool = False,
     enable_pypto_l0c_double_buffer: bool | None = None,
     emit_source_loc: bool | None = None,
@@ -52,16 +53,15 @@ def compile(
     The target is that of ``platform`` (``a2a3``, ``a5``, or one of these with ``sim``), else of ``backend_type``, else
     the backend selected, else ``Ascend910B``. Settings of passes (levels, planner, runtime, diagnostics) come from the
     active `PassContext`; given here while there is one, they raise RuntimeError. ``analyze_auto_scopes_for_deps`` adds
-    dependencies between tasks for the device runtime; the simulator runs tasks in order.
+    dependencies between tasks for the device runtime; the simulator runs tasks in order. ``distributed_config`` has the
+    devices that a host function launches on.
 
     Raises ValueError for an unknown platform, one of another target than ``backend_type``, or an unknown strategy, and
-    NotImplementedError for ``distributed_config`` and for ``dump_ptoas_passes`` where PTOAS runs.
+    NotImplementedError for ``dump_ptoas_passes`` where PTOAS runs.
     """
     if not isinstance(strategy, OptimizationStrategy):
         raise ValueError(f"Unsupported optimization strategy: {strategy!r}")
     target = _target(platform, backend_type)
-    if distributed_config is not None:
-        raise UnsupportedError("distributed_config: programs of several devices are not compiled")
     if dump_ptoas_passes and not skip_ptoas:
         raise UnsupportedError("dump_ptoas_passes: PTOAS is run as a whole", hint="run the .pto through ptoas itself")
     settings = {
@@ -81,6 +81,7 @@ def compile(
             skip_ptoas=skip_ptoas,
             emit_source_loc=emit_source_loc is not False,
             profiling=profiling,
+            distributed_config=distributed_config,
         )
 
 

@@ -76,7 +76,7 @@ def share_windows(function: Function, ranks: Sequence[RankArguments]) -> None:
     params = function.caller_params()
     windows = [i for i, (p, _) in enumerate(params) if isinstance(p.type, DistributedTensorType)]
     for i in windows:
-        window = Window(written_name(params[i][0].name_hint), [rank.values[i] for rank in ranks])
+        window = Window.of(written_name(params[i][0].name_hint), [rank.values[i] for rank in ranks])
         for rank, own in zip(ranks, window.slices):
             rank.values[i] = own
     contexts = len(function.params) - len(params)

@@ -10,6 +10,7 @@ from ..backend import BackendType, Target
 from ..passes import DiagnosticCheckSet, DiagnosticPhase, MemoryPlanner, RuntimeKind, VerificationLevel
 from ..passes.pipeline import OptimizationStrategy, PassDumpLevel
 from .compiled_program import CompiledProgram
+from .distributed_config import DistributedConfig
 from .ir_compile import compile, target_of_platform
 
 _RINGS: Final = 4
@@ -32,8 +33,8 @@ class RunConfig:
     """Settings of one compilation and the runs that follow.
 
     Read when compiling: ``platform`` (``a2a3``, ``a5``, each with or without ``sim``), from which ``backend_type``
-    follows, ``strategy``, ``dump_passes``, ``dump_ptoas_passes``, ``compile_profiling``,
-    ``save_kernels_dir`` (the output folder),
+    follows, ``distributed_config`` (the devices of a host function), ``strategy``, ``dump_passes``,
+    ``dump_ptoas_passes``, ``compile_profiling``, ``save_kernels_dir`` (the output folder),
     ``analyze_auto_scopes_for_deps``, ``emit_source_loc``, and the settings of a `pypto.passes.PassContext`.
 
     Read by a device runtime, checked here and without effect in the simulator: ``device_id``, ``aicpu_thread_num``,
@@ -66,7 +67,7 @@ class RunConfig:
     diagnostic_phase: DiagnosticPhase | None = None
     disabled_diagnostics: DiagnosticCheckSet | None = None
     enable_pypto_l0c_double_buffer: bool | None = None
-    distributed_config: Any = None
+    distributed_config: DistributedConfig | None = None
     backend_type: BackendType | None = None
     enable_chip_swimlane: int = 0
     enable_dump_args: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,28 +26,49 @@ _BASE = 1 << 40
 """Where the first slice seems to be: a kernel only takes differences of addresses."""
 
 
-class Window:
-    """One window: a slice of memory for each rank, all alike. ``slices`` are the ranks' arrays."""
+class SharedMemory:
+    """Zeroed memory of ``size`` bytes on each of ``ranks`` ranks, which all of them reach."""
 
-    def __init__(self, name: str, arrays: Sequence[np.ndarray]) -> None:
+    def __init__(self, name: str, size: int, ranks: int) -> None:
+        if not 1 <= ranks <= MAX_RANKS:
+            raise ValueError(f"a window has 1 to {MAX_RANKS} ranks, got {ranks}")
+        self.name, self.size, self.ranks = name, size, ranks
+        self.stride = -(-max(1, size) // _ALIGNMENT) * _ALIGNMENT
+        self.bytes = np.zeros(self.stride * ranks, np.uint8)
+        self.changed = Event()
+
+
+class Window:
+    """A view of shared memory: a slice for each rank, all alike. ``slices`` are the ranks' arrays."""
+
+    def __init__(self, memory: SharedMemory, shape: Sequence[int], dtype: np.dtype) -> None:
+        """Raises ValueError when a slice has more bytes than the memory of a rank."""
+        count = math.prod(shape)
+        if count * dtype.itemsize > memory.size:
+            found = f"{dtype} {list(shape)} takes {count * dtype.itemsize} bytes"
+            raise ValueError(f"{found}, window {memory.name!r} has {memory.size} on each rank")
+        self.memory = memory
+        self.buffer = Buffer(f"window {memory.name!r}", memory.bytes.view(dtype), memory.changed)
+        self.slices: list[Slice] = []
+        stride = memory.stride // dtype.itemsize
+        for rank in range(memory.ranks):
+            own = self.buffer.elements[rank * stride : rank * stride + count].reshape(shape).view(Slice)
+            own.window, own.rank = self, rank
+            self.slices.append(own)
+
+    @classmethod
+    def of(cls, name: str, arrays: Sequence[np.ndarray]) -> Window:
         """A window whose slices start as copies of ``arrays``, one a rank and all of one shape and dtype."""
-        if not 1 <= len(arrays) <= MAX_RANKS:
-            raise ValueError(f"a window has 1 to {MAX_RANKS} ranks, got {len(arrays)}")
+        if not arrays:
+            raise ValueError(f"a window has 1 to {MAX_RANKS} ranks, got 0")
         first = arrays[0]
         if any(a.shape != first.shape or a.dtype != first.dtype for a in arrays):
             found = ", ".join(f"{a.dtype} {list(a.shape)}" for a in arrays)
             raise ValueError(f"the slices of window {name!r} must have one shape and dtype on all ranks, got {found}")
-        item = first.dtype.itemsize
-        self.stride = -(-max(1, first.nbytes) // _ALIGNMENT) * _ALIGNMENT // item
-        elements = np.zeros(self.stride * len(arrays), first.dtype)
-        self.buffer = Buffer(f"window {name!r}", elements, Event())
-        self.slices: list[Slice] = []
-        for rank, array in enumerate(arrays):
-            start = rank * self.stride
-            own = self.buffer.elements[start : start + first.size].reshape(first.shape).view(Slice)
+        made = cls(SharedMemory(name, first.nbytes, len(arrays)), first.shape, first.dtype)
+        for own, array in zip(made.slices, arrays):
             own[...] = array
-            own.window, own.rank = self, rank
-            self.slices.append(own)
+        return made
 
     @property
     def ranks(self) -> int:
@@ -57,9 +79,8 @@ class Window:
         words = np.zeros(COMM_CTX_SIZE // WINDOW_SLOT_STRIDE, np.int64)
         halves = words.view(np.int32)
         halves[RANK_ID_OFFSET // 4], halves[RANK_NUM_OFFSET // 4] = rank, self.ranks
-        size = self.stride * self.buffer.dtype.itemsize
         first = WINDOWS_IN_OFFSET // WINDOW_SLOT_STRIDE
-        words[first : first + self.ranks] = _BASE + size * np.arange(self.ranks)
+        words[first : first + self.ranks] = _BASE + self.memory.stride * np.arange(self.ranks)
         return words
 
 

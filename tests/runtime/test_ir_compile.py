@@ -109,7 +109,7 @@ def test_a_folder_that_is_none_and_one_that_is_damaged(tmp_path):
         ({"platform": "a9"}, ValueError, "Invalid platform 'a9'"),
         ({"platform": "a5", "backend_type": backend.BackendType.Ascend910B}, ValueError, "is of Ascend950, back"),
         ({"strategy": "Default"}, ValueError, "Unsupported optimization strategy"),
-        ({"distributed_config": object()}, NotImplementedError, "distributed_config"),
+        ({"distributed_config": object()}, TypeError, "must be a DistributedConfig, got object"),
         ({"dump_ptoas_passes": True, "skip_ptoas": False}, NotImplementedError, "dump_ptoas_passes"),
     ],
 )

@@ -359,9 +359,14 @@ class CallsMixin(ParserBase):
         )
 
     def _fit(self, signature: Signature, name: str, wanted: Type, value: Expr, node: ast.expr) -> Expr:
-        """An argument for a parameter of type ``wanted``; bare constants take its dtype, integers stand for truth."""
+        """An argument for a parameter of type ``wanted``; bare constants take its dtype, integers stand for truth.
+
+        An index, as a loop counts, is converted to the integer the parameter is.
+        """
         if isinstance(wanted, ScalarType):
             value = self.retype_constant(value, wanted.dtype)
+            if wanted.dtype.is_int() and isinstance(value.type, ScalarType) and value.dtype is DataType.INDEX:
+                value = S.cast_scalar(value, wanted.dtype, self.span(node))
             if wanted.dtype is DataType.BOOL and isinstance(value.type, ScalarType) and value.dtype.is_int():
                 value = S.build_scalar("Ne", [value, S.scalar_const(0, value.dtype, value.span)], self.span(node))
         found = difference(wanted, value.type)

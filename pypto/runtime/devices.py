@@ -1,0 +1,296 @@
+"""Runs a program of several devices: what its host function launches on each, and the windows they share.
+
+Launches are tasks that run side by side. One begins when the launches before it on its device have ended, and those it
+takes data from: the ones that write what it reads or writes, or read what it writes, of the caller's memory. Windows
+make no such order between devices; that is what signals are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..backend import Target
+from ..errors import Diagnosed, Location, user_error
+from ..ir.enums import ParamDirection
+from ..ir.expr import Call, Expr, GlobalVar, Submit, Var, WindowBuffer
+from ..ir.program import Function
+from ..ir.span import Span
+from ..ir.stmt import AssignStmt, CommDomainScopeStmt
+from ..ops.registry import Bound
+from ..passes.host_windows import ALLOC, WINDOW
+from ..passes.return_lineage import ReturnLineage
+from ..simulator.ranks import SharedMemory, Slice, Window, context_of
+from .collectives import BUILTINS, Meeting, collective
+from .host import Host
+
+if TYPE_CHECKING:
+    from ..simulator.scheduler import Scheduler, Steps, Task
+    from .launch import Launcher
+
+
+class WindowMemory(NamedTuple):
+    """An allocated window: its memory, a part for each of ``devices``, in the order of their ranks in it."""
+
+    memory: SharedMemory
+    devices: Sequence[int]
+
+
+class WindowView(NamedTuple):
+    """A tensor that is another slice on each of ``devices``."""
+
+    window: Window
+    devices: Sequence[int]
+
+    def on(self, device: int) -> Slice:
+        return self.window.slices[self.devices.index(device)]
+
+
+class WindowContext(NamedTuple):
+    """The communication context of a window, another on each device."""
+
+    view: WindowView
+
+    def on(self, device: int) -> np.ndarray:
+        return context_of(self.view.on(device))
+
+
+class _Running(NamedTuple):
+    """A launch that may not have ended, with the caller's memory it uses."""
+
+    task: Task
+    reads: list[np.ndarray]
+    writes: list[np.ndarray]
+
+    def conflicts(self, reads: Iterable[np.ndarray], writes: Iterable[np.ndarray]) -> bool:
+        """Whether what uses these arrays must wait for it."""
+        return _overlap(self.writes, (*reads, *writes)) or _overlap(self.reads, writes)
+
+
+def _overlap(some: Iterable[np.ndarray], others: Iterable[np.ndarray]) -> bool:
+    others = list(others)
+    return any(np.may_share_memory(a, b) and np.shares_memory(a, b) for a in some for b in others)
+
+
+class DeviceHost(Host):
+    """One run of a host function on several devices. ``launchers`` has one for each; the last index is not the card."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        launchers: Sequence[Launcher],
+        scheduler: Scheduler,
+        dims: Mapping[Var, int],
+        target: Target,
+    ) -> None:
+        super().__init__(functions, launchers[0].launch, dims, target)
+        self.launchers, self.scheduler = launchers, scheduler
+        self.lineage = ReturnLineage(functions)
+        self._running: list[_Running] = []
+        self._last: dict[int, Task] = {}
+        self._devices_of: dict[Var, Sequence[int]] = {}
+        self._meetings: dict[tuple[SharedMemory, int], Meeting] = {}
+        self._attended: dict[tuple[SharedMemory, int], int] = {}
+        """How many collectives counted in a window each device has been sent to."""
+
+    @property
+    def world_size(self) -> int:
+        return len(self.launchers)
+
+    def run_all(self, function: Function, args: Sequence[Any]) -> Steps:
+        """Run ``function`` and wait for all it launched; gives its returned values."""
+        results = yield from self.run(function, args)
+        yield from self.scheduler.join([r.task for r in self._running])
+        return results
+
+    # Windows
+
+    def _domain(self, stmt: CommDomainScopeStmt) -> Steps:
+        devices = [int(d) for d in stmt.devices] or range(self.world_size)
+        for slot in stmt.slots:
+            if isinstance(slot, WindowBuffer):
+                self._check_devices(devices, f"window '{slot.name_hint}' is shared by", slot.base.span)
+                self._devices_of[slot.base] = devices
+        return (yield from self._block(stmt.body))
+
+    def _check_devices(self, devices: Iterable[int], what: str, span: Span) -> None:
+        missing = next((d for d in devices if not 0 <= d < self.world_size), None)
+        if missing is not None:
+            count = f"{self.world_size} device{'s' if self.world_size != 1 else ''}"
+            raise user_error(
+                ValueError,
+                f"{what} device {missing}, but the program runs on {count}, 0 to {self.world_size - 1}",
+                span,
+                hint="give a card for each rank: distributed_config=DistributedConfig(device_ids=[0, 1])",
+            )
+
+    def _assign(self, stmt: AssignStmt) -> Steps:
+        call = stmt.value
+        if isinstance(call, Call) and call.op.name == ALLOC:
+            devices = self._devices_of.get(stmt.var, range(self.world_size))
+            size = int(self._value(call.args[0]))
+            self.env[stmt.var] = WindowMemory(_made(SharedMemory, call.span, stmt.var.name_hint, size, len(devices)),
+                                              devices)  # fmt: skip
+            return
+        yield from super()._assign(stmt)
+
+    # Launches
+
+    def _result(self, expr: Expr) -> Steps:
+        if isinstance(expr, Submit):
+            retired = expr.predicate is not None and not self._value(expr.predicate)
+            task, results = self._launched(expr, expr.core_num, retired, _tasks(self._value(d) for d in expr.deps))
+            return (*(results if results is not None else (yield from self._ended(task))), task)
+        if isinstance(expr, Call) and not isinstance(expr.op, GlobalVar):
+            yield from self._wait_for_memory(expr)
+        return (yield from super()._result(expr))
+
+    def _invoke(self, call: Call | Submit, core_num: Expr | None, retired: bool = False) -> Steps:
+        function = self.functions[call.op.name]
+        if function.is_host_orchestrator:
+            return (yield from self.run(function, [self._value(a) for a in call.args]))
+        task, results = self._launched(call, core_num, retired, ())
+        return results if results is not None else (yield from self._ended(task))
+
+    def _ended(self, task: Task) -> Steps:
+        return (yield from self.scheduler.join([task]))[0]
+
+    def _launched(
+        self, call: Call | Submit, core_num: Expr | None, retired: bool, deps: Iterable[Task]
+    ) -> tuple[Task, list[Any] | None]:
+        """Launch a function on its device; the task, and its results where they are arguments."""
+        function = self.functions[call.op.name]
+        device = self._device(call)
+        given = [self._value(a) for a in call.args]
+        values = [v.on(device) if isinstance(v, (WindowView, WindowContext)) else v for v in given]
+        blocks = 0 if retired else self._blocks(function, call, core_num)
+        steps = self.launchers[device].launch(function, values, blocks)
+        reads, writes = _memory_of(function, values)
+        task = self.start(f"rank {device}, {function.name!r},", device, steps, reads, writes, deps)
+        returned = self.lineage.of(function.name)
+        known = [given[i] for i in returned if i is not None]
+        return task, known if len(known) == len(returned) else None
+
+    def start(
+        self,
+        name: str,
+        device: int,
+        steps: Steps,
+        reads: list[np.ndarray],
+        writes: list[np.ndarray],
+        deps: Iterable[Task] = (),
+    ) -> Task:
+        """Add a task of ``device``, after those before it there, ``deps``, and those whose memory it uses."""
+        self._running = [r for r in self._running if not r.task.done]
+        before = [r.task for r in self._running if r.conflicts(reads, writes)]
+        before += [*deps, *(t for t in [self._last.get(device)] if t is not None)]
+        task = self._last[device] = self.scheduler.spawn(name, self._after(before, steps))
+        self._running.append(_Running(task, reads, writes))
+        return task
+
+    def _after(self, before: Iterable[Task], steps: Steps) -> Steps:
+        yield from self.scheduler.join(before)
+        return (yield from steps)
+
+    def attend(self, bound: Bound, call: Call) -> Task:
+        """Launch a device's part of a collective."""
+        device, name = self._device(call), call.op.name
+        views: dict[str, WindowView] = {p.name: self._value(bound[p.name]) for p in bound.decl.args}
+        signal = views["signal"]
+        memory = signal.window.memory
+        number = self._attended.get((memory, device), 0)
+        self._attended[memory, device] = number + 1
+        meeting = self._meetings.get((memory, number))
+        if meeting is None:
+            windows = {parameter: view.window for parameter, view in views.items()}
+            settings = {p.name: bound[p.name] for p in bound.decl.attrs}
+            meeting = Meeting(name, len(signal.devices), collective(name, windows, settings))
+            self._meetings[memory, number] = meeting
+        steps = meeting.attend(signal.devices.index(device), Location.of(call.span))
+        return self.start(f"rank {device}, {name!r},", device, steps, [], [])
+
+    def _device(self, call: Call | Submit) -> int:
+        """Where a launch runs: on ``device=``, else on the first."""
+        device = call.attrs.get("device")
+        number = 0 if device is None else int(self._value(device))
+        self._check_devices([number], f"'{call.op.name}' is launched on", call.span)
+        return number
+
+    def _wait_for_memory(self, call: Call) -> Steps:
+        """Wait for the launches that use memory which an operator of the host reads or writes."""
+        if call.op.name in _TOUCHING:
+            arrays = [v for a in call.args if isinstance(a, Var) and isinstance(v := self.env.get(a), np.ndarray)]
+            yield from self.scheduler.join([r.task for r in self._running if r.conflicts((), arrays)])
+
+    def _call(self, call: Call) -> Any:
+        if call.op.name not in _ON_WINDOWS:
+            for arg in call.args:
+                if isinstance(arg, Var) and isinstance(self.env.get(arg), WindowView):
+                    raise user_error(
+                        ValueError,
+                        f"{call.op.name} takes the memory of one device, '{arg.name_hint}' is a window of all",
+                        call.span,
+                        hint="do it in the function that is launched on each device",
+                    )
+        return super()._call(call)
+
+
+def _tasks(values: Iterable[Any]) -> list[Task]:
+    """The tasks among the ids ``values``, which may be arrays of ids."""
+    from ..simulator.scheduler import Task
+
+    flat = [v for value in values for v in (value if isinstance(value, (list, tuple)) else [value])]
+    return [v for v in flat if isinstance(v, Task)]
+
+
+def _memory_of(function: Function, values: Sequence[Any]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The caller's memory that a launch reads, and writes."""
+    reads: list[np.ndarray] = []
+    writes: list[np.ndarray] = []
+    for direction, value in zip(function.param_directions, values):
+        if isinstance(value, np.ndarray) and not isinstance(value, Slice):
+            (reads if direction is ParamDirection.In else writes).append(value)
+    return reads, writes
+
+
+def _made(make: Callable[..., Any], span: Span, *args: Any) -> Any:
+    """What ``make`` gives; its ValueError at the user's line."""
+    try:
+        return make(*args)
+    except ValueError as error:
+        raise _at(error, span) from None
+
+
+def _at(error: ValueError, span: Span) -> Diagnosed:
+    return user_error(ValueError, str(error), span)
+
+
+def _window(host: DeviceHost, bound: Bound, call: Call) -> WindowView:
+    memory, devices = host._value(bound["buf"])
+    shape = host._dims(bound, "shape")
+    return WindowView(_made(Window, call.span, memory, shape, np.dtype(bound["dtype"].numpy)), devices)
+
+
+def _context(host: DeviceHost, bound: Bound, call: Call) -> WindowContext:
+    return WindowContext(host._value(bound["dist_tensor"]))
+
+
+_TOUCHING = frozenset({"tensor.read", "tensor.write", "tensor.assemble"})
+"""Operators of the host that look into memory; the others only say which."""
+_CONTEXT = "pld.system.get_comm_ctx"
+_ON_WINDOWS = frozenset({WINDOW, _CONTEXT, *BUILTINS})
+
+DeviceHost.ops = {
+    **Host.ops,
+    "pld.system.world_size": lambda host, bound, call: host.world_size,
+    WINDOW: _window,
+    _CONTEXT: _context,
+    **dict.fromkeys(BUILTINS, DeviceHost.attend),
+}
+DeviceHost.handlers = {
+    **Host.handlers,
+    AssignStmt: DeviceHost._assign,
+    CommDomainScopeStmt: DeviceHost._domain,
+}
