@@ -11,6 +11,7 @@ from ..ir.expr import ConstInt, Expr, MemRef, Var
 from ..ir.naming import written_name
 from ..ir.types import TileType
 from .context import Op, Value
+from .pairs import in_pairs
 from .types import tile_text
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class Buffers:
     def _alloc_at(self, hint: str, type: TileType, text: str, extents: Sequence[Expr], address: Value | None) -> Value:
         """The type leaves the valid region to operands, those of ``text`` too, so that any view of it may differ."""
         result = self.kernel.fresh(hint, tile_text(type, self.kernel.target, open_valid=True), text)
+        extents = in_pairs(extents, type.dtype, "a valid extent", self.kernel.span)
         rows, cols = (self.kernel.scalars.index(d) for d in extents)
         self.kernel.add(Op("alloc_tile", result=result, addr=address, valid_row=rows, valid_col=cols))
         return result

@@ -183,6 +183,11 @@ class KernelBuilder:
     def fresh(self, hint: str, type_text: str, known: str = "") -> Value:
         return Value(self.names.take(hint), type_text, known)
 
+    @property
+    def span(self) -> Span:
+        """The user's code that is being written."""
+        return self.function.span if self._call is None else self._call.span
+
     def at(self, span: Span) -> None:
         """Operations from here on stand for the code at ``span``."""
         if self.options.locations and span.is_valid():

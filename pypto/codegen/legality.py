@@ -79,14 +79,18 @@ class _Checker:
         self.places: dict[str, Place] = {}
         self.owners: dict[Place | str, Place | str] = {}
         """The tile each tile of scales was bound to since it was filled, by where they are."""
+        self.paired = False
+        """Whether there are FP4 elements so far."""
 
     def check(self, op: Op) -> None:
+        if self.paired:
+            _check_pairs(op)
         rule = _RULES.get(op.kind)
         if rule is not None:
             rule(self, op)
 
     def tensor_view(self, op: Op) -> None:
-        _check_pairs(op)
+        self.paired |= _PAIR in op.result.type
         self.layouts[op.result.name] = op.layout
 
     def window(self, op: Op) -> None:
@@ -95,7 +99,7 @@ class _Checker:
     def tile(self, op: Op) -> None:
         address = None if op.addr is None else _constant(op.addr)
         self.places[op.result.name] = place_of(_operand(op.result), op.result.name, address)
-        _check_pairs(op)
+        self.paired |= _PAIR in op.result.type
         _check_tile(op.result.told, self.target)
 
     def subview(self, op: Op) -> None:
@@ -177,14 +181,23 @@ class _Checker:
             )
 
 
+_PAIR = "f4E2M1x2"
+_OF_PAIRS = frozenset({"make_tensor_view", "partition_view", "alloc_tile", "set_validshape"})
+_ON_PAIRS = frozenset({"pto.tload", "pto.tstore", "pto.tprefetch", "pto.tcvt"})
+
+
 def _check_pairs(op: Op) -> None:
-    """PTO counts 4-bit elements in pairs, of which its extents say how many; extents here are of elements."""
+    """FP4 elements share bytes: they are loaded, stored and cast, and nothing else."""
     from ..pto.errors import PtoError
 
-    if "f4E2M1x2" in op.result.type:
+    if op.kind in _OF_PAIRS or op.__dict__.get("mnemonic") in _ON_PAIRS:
+        return
+    groups = [[found] if isinstance(found, Value) else found for found in op.__dict__.values()]
+    parts = [part for group in groups if isinstance(group, (list, tuple)) for part in group]
+    if any(isinstance(part, Value) and _PAIR in part.type for part in parts):
         raise PtoError(
-            "FP4 elements share bytes, and kernels of them cannot be written as PTO",
-            hint="give the kernel FP8E4M3FN elements, which hold every FP4 value",
+            "FP4 elements share bytes: they are loaded, stored and cast only",
+            hint="cast the tile first: pl.cast(tile, pl.BF16)",
         )
 
 

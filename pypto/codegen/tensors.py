@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..dtypes import DataType
 from ..errors import user_error
 from ..ir.enums import TensorLayout
-from ..ir.expr import ConstInt, Expr, Var, index_const
+from ..ir.expr import ConstInt, Expr, Var, index_const, tensor_type_of
 from ..ir.naming import written_name
 from ..ir.scalar import build_scalar
 from ..ir.span import UNKNOWN_SPAN
@@ -16,6 +16,7 @@ from ..ir.tensor_view_semantics import build_logical_strides_from_layout
 from ..ir.types import TensorType
 from ..ir.visitor import walk
 from .context import Op, Value
+from .pairs import in_pairs, tensor_in_pairs
 from .types import partition_text, scalar_text, tensor_view_text
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def tensor_view_op(
 ) -> Op:
     """The view of a whole tensor, or of ``extents`` from its start."""
     strides, layout = strides_of(type)
-    shape = [kernel.scalars.index(d) for d in extents or type.shape]
+    extents, strides = tensor_in_pairs(extents or type.shape, strides, layout, type, kernel.span)
+    shape = [kernel.scalars.index(d) for d in extents]
     stride_values = [kernel.scalars.index(s) for s in strides]
     result = kernel.fresh(f"{written_name(name)}_view", tensor_view_text(len(shape), type.dtype))
     return Op(
@@ -75,7 +77,9 @@ def window(
     view: Value | None = None,
 ) -> Value:
     """The window of ``sizes`` at ``offsets`` of a tensor's view, or of another ``view`` of it."""
-    view = view or kernel.handle(tensor)
+    view, dtype = view or kernel.handle(tensor), tensor_type_of(tensor).dtype
+    offsets = in_pairs(offsets, dtype, "an offset", kernel.span)
+    sizes = in_pairs(sizes, dtype, "an extent", kernel.span)
     extents = tuple(d.value if isinstance(d, ConstInt) else None for d in sizes)
     offset_values = [kernel.scalars.index(o) for o in offsets]
     size_values = [kernel.scalars.index(d) for d in sizes]

@@ -10,6 +10,7 @@ from ..dtypes import DataType
 from ..errors import InternalError
 from ..ir.enums import CompactMode
 from ..ir.types import TensorType, TileType
+from .pairs import PAIRED
 from .render import type_text
 
 
@@ -90,6 +91,8 @@ def tile_key(type: TileType, target: Target, open_valid: bool = False) -> TileKe
     view = type.get_effective_tile_view()
     order = tile_format(type, target)
     v_row, v_col = (None if open_valid else getattr(d, "value", None) for d in view.valid_shape)
+    if type.dtype in PAIRED:
+        cols, v_col = cols // 2, None if v_col is None else v_col // 2
     compact = view.compact is CompactMode.normal
     return TileKey(
         memory.pto_name, element(type.dtype), rows, cols, v_row, v_col,

@@ -9,6 +9,8 @@ import numpy as np
 from pypto.dtypes import DataType
 
 _BY_NAME = {"f64": np.dtype(np.float64)}
+PAIRS = {"!pto.f4E2M1x2": DataType.FP4}
+"""Element types that are two elements in a byte, the first in its low half. Such bytes are held as uint8."""
 _ALIASES = {"si4": "i4", "si8": "i8", "si16": "i16", "si32": "i32", "si64": "i64", "f8E8M0": "!pto.f8E8M0"}
 DATA_TYPES = {dtype.mlir: dtype for dtype in DataType if dtype not in (DataType.HF4, DataType.TASK_ID)}
 """Element types by the names PTO text gives them."""
@@ -27,7 +29,7 @@ def numpy_type(name: str) -> np.dtype:
     dtype = data_type(name)
     if dtype is None:
         raise TypeError(f"'{name}' is not a PTO element type")
-    return dtype.numpy
+    return np.dtype(np.uint8) if name in PAIRS else dtype.numpy
 
 
 @cache

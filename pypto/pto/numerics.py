@@ -38,8 +38,12 @@ def narrow(values: Array, dtype: np.dtype, mode: str) -> Array:
 
     Modes: RINT, CAST_RINT, NONE to nearest, ties to even; ROUND to nearest, ties away from zero;
     FLOOR, CEIL, TRUNC directed; ODD makes an inexact result's last bit 1. Overflow gives infinity
-    in the modes that round away from zero at that point, else the largest finite value.
+    in the modes that round away from zero at that point, else the largest finite value. 4-bit floats have neither
+    infinity nor NaN: overflow gives the largest value in every mode, NaN gives 0.
     """
+    four = dtype.name.startswith("float4")
+    if four:
+        values = np.clip(np.where(np.isnan(values), values.dtype.type(0), values), -6, 6)
     nearest = values.astype(dtype)
     if mode in ("RINT", "CAST_RINT", "NONE"):
         return nearest
@@ -55,7 +59,8 @@ def narrow(values: Array, dtype: np.dtype, mode: str) -> Array:
     toward_zero = np.where(away, raw - one, raw)
     truncated = toward_zero.view(dtype)
     # A result of magnitude zero keeps the sign of its source.
-    sign = np.where(np.signbit(wide), unsigned.type(1 << (8 * unsigned.itemsize - 1)), unsigned.type(0))
+    width = 4 if four else 8 * unsigned.itemsize
+    sign = np.where(np.signbit(wide), unsigned.type(1 << (width - 1)), unsigned.type(0))
     toward_zero = toward_zero | sign
     outward = toward_zero + one
     if mode == "TRUNC":
@@ -127,6 +132,17 @@ def convert(values: Array, dtype: np.dtype, mode: str = "CAST_RINT", saturate: b
         info = np.iinfo(dtype)
         values = np.clip(values, max(info.min, np.iinfo(source).min), min(info.max, np.iinfo(source).max))
     return values.astype(dtype)
+
+
+def pack_pairs(values: Array) -> Array:
+    """4-bit elements, one a byte, packed two a byte along rows, the first in the low half."""
+    raw = np.ascontiguousarray(values).view(np.uint8) & 0xF
+    return raw[..., ::2] | raw[..., 1::2] << 4
+
+
+def unpack_pairs(data: Array, dtype: np.dtype) -> Array:
+    """What `pack_pairs` packed, as elements of ``dtype``."""
+    return np.stack((data & 0xF, data >> 4), axis=-1).reshape(*data.shape[:-1], 2 * data.shape[-1]).view(dtype)
 
 
 def _sticky(values: Array) -> Array:

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.pairs import PAIRED
 from ..dtypes import DataType
 from ..errors import user_error
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Var, tensor_type_of
 from ..ir.naming import written_name
+from ..ir.types import DistributedTensorType
+from ..pto.numerics import pack_pairs, unpack_pairs
 
 
 class ArrayArg:
@@ -30,6 +33,26 @@ class ArrayArg:
         """After a run, bring results to the caller's memory when kernels worked on a contiguous copy."""
         if self._copied:
             self._source[...] = self.array
+
+
+class Pairs(np.ndarray):
+    """The bytes of FP4 elements as kernels take them, two elements each, the first in the low half."""
+
+
+class PackedArg(ArrayArg):
+    """An array of FP4 elements, one each, of which kernels work on the bytes."""
+
+    __slots__ = ()
+
+    def __init__(self, given: Any, array: np.ndarray) -> None:
+        super().__init__(given, array)
+        self.array = pack_pairs(array).view(Pairs)
+
+    def write_back(self) -> None:
+        """After a run, bring what changed to the caller's memory."""
+        made = unpack_pairs(self.array.view(np.ndarray), self._source.dtype)
+        if (made.view(np.uint8) != np.ascontiguousarray(self._source).view(np.uint8)).any():
+            self._source[...] = made
 
 
 def is_torch(value: Any) -> bool:
@@ -71,8 +94,10 @@ def like_caller(array: np.ndarray, torch_like: bool) -> Any:
     return torch.from_numpy(array)
 
 
-def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
+def bind_array(param: Var, value: Any, dims: dict[Var, int], packed: bool = False) -> ArrayArg:
     """Check an array against tensor parameter ``param``; symbolic dimensions take their values in ``dims``.
+
+    ``packed`` gives FP4 elements as kernels take them, `Pairs`, and takes them so as well.
 
     Raises TypeError for something that is no array or has another dtype, ValueError for another shape.
     """
@@ -82,23 +107,39 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
     except TypeError as error:
         raise user_error(TypeError, f"argument {written_name(param.name_hint)!r}: {error}", param.span) from None
     expected = type.dtype.numpy
-    if array.dtype != expected:
+    pairs = isinstance(array, Pairs)
+    if array.dtype != expected and not pairs:
         raise user_error(
             TypeError,
             f"argument {written_name(param.name_hint)!r} must be an array of {expected.name}, got {array.dtype.name}",
             param.span,
             hint=f"the parameter is pl.{type.dtype.name}: convert with .astype({expected.name!r})",
         )
-    shape = [_extent(d, n, dims) for d, n in zip(type.shape, array.shape)]
-    if len(type.shape) != array.ndim or list(array.shape) != shape:
+    given = [*array.shape[:-1], 2 * array.shape[-1]] if pairs else list(array.shape)
+    shape = [_extent(d, n, dims) for d, n in zip(type.shape, given)]
+    if len(type.shape) != array.ndim or given != shape:
         wanted = ", ".join(str(_shown(d, dims)) for d in type.shape)
         raise user_error(
             ValueError,
-            f"argument {written_name(param.name_hint)!r} must have shape [{wanted}], got {list(array.shape)}",
+            f"argument {written_name(param.name_hint)!r} must have shape [{wanted}], got {given}",
             param.span,
             hint=_PACKED.get(type.layout),
         )
-    return ArrayArg(value, array)
+    if type.dtype in PAIRED and given[-1] % 2:
+        raise user_error(
+            ValueError,
+            f"argument {written_name(param.name_hint)!r} has rows of {given[-1]} FP4 elements, and two share a byte",
+            param.span,
+            hint="give rows of an even number of elements",
+        )
+    if type.dtype in PAIRED and isinstance(type, DistributedTensorType):
+        raise user_error(
+            ValueError,
+            f"{written_name(param.name_hint)!r} cannot be shared by ranks here: its FP4 elements share bytes",
+            param.span,
+            hint="share the elements as pl.FP8E4M3FN",
+        )
+    return PackedArg(value, array) if packed and not pairs and type.dtype in PAIRED else ArrayArg(value, array)
 
 
 def new_array(param: Var, dims: Mapping[Var, int]) -> np.ndarray:

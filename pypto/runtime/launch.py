@@ -64,7 +64,8 @@ class Launcher:
         ``blocks`` launches it on so many blocks; without, it is part of the block ``place``, or a block of its own.
         """
         dims: dict[Var, int] = {}
-        bound = [bind_array(p, v, dims) if isinstance(p.type, TensorType) else v
+        packed = is_incore_type(function.func_type) or function.func_type is FunctionType.Group
+        bound = [bind_array(p, v, dims, packed) if isinstance(p.type, TensorType) else v
                  for p, v in zip(function.params, values)]  # fmt: skip
         run = partial(self._in_place, function, bound, dims)
         if blocks is None:

@@ -7,6 +7,7 @@ import cross_cases
 import cube_cases
 import elementwise_cases
 import fixpipe_cases
+import fp4_cases
 import fused_cases
 import gather_cases
 import hint_cases
@@ -28,6 +29,7 @@ CASES = [
         cube_cases,
         mx_cases,
         fixpipe_cases,
+        fp4_cases,
         gather_cases,
         fused_cases,
         tensor_cases,

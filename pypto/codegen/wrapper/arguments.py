@@ -20,6 +20,7 @@ from ...ir.naming import written_name
 from ...ir.program import Function
 from ...ir.types import CommCtxType, ScalarType, TensorType
 from ..kernel import distributed_params, dynamic_dims
+from ..pairs import PAIRED
 from ..render import environment
 
 _TYPES: Final = {
@@ -29,8 +30,6 @@ _TYPES: Final = {
     DataType.FP32: "float", DataType.FP8E4M3FN: "float8_e4m3_t", DataType.FP8E5M2: "float8_e5m2_t",
     DataType.FP8E8M0: "float8_e8m0_t", DataType.HF8: "hifloat8_t", DataType.FP4: "float4_e2m1x2_t",
 }  # fmt: skip
-_PAIRED: Final = frozenset({DataType.FP4})
-"""Elements the device counts two by two along the last dimension."""
 _RESERVED: Final = frozenset({
     "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
     "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export",
@@ -105,7 +104,7 @@ class _Names:
 def _recovered(dim: Var, tensors: list[Var], names: dict[Var, str], function: Function) -> str:
     for tensor, axis, stated in _dimensions(tensors):
         shape = _cpp("shape", names[tensor], axis)
-        if tensor.type.dtype in _PAIRED and axis == len(tensor.type.shape) - 1:  # pyright: ignore[reportAttributeAccessIssue]
+        if tensor.type.dtype in PAIRED and axis == len(tensor.type.shape) - 1:  # pyright: ignore[reportAttributeAccessIssue]
             shape = _cpp("times", shape, 2)
         text = _solve(stated, dim, shape)
         if text is not None:

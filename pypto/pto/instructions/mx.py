@@ -79,10 +79,19 @@ def _value(site: Site, a: TileValue, a_scale: TileValue, b: TileValue, b_scale: 
 
 
 def _multiply(site: Site) -> Run:
+    _refuse_pairs(site)
     return lambda a, a_scale, b, b_scale, dst: dst.write(_value(site, a, a_scale, b, b_scale, dst))
 
 
+def _refuse_pairs(site: Site) -> None:
+    """PTO does not say along which axis of each operand FP4 elements are paired."""
+    if site.tile("a").dtype in _FP4:
+        raise PtoError(f"'pto.{site.spec.mnemonic}': products of packed FP4 elements are not simulated")
+
+
 def _accumulate(site: Site) -> Run:
+    _refuse_pairs(site)
+
     def run(c_in: TileValue, *operands: Any) -> None:
         operands[-1].write(c_in.read() + _value(site, *operands))
 
@@ -90,6 +99,8 @@ def _accumulate(site: Site) -> Run:
 
 
 def _biased(site: Site) -> Run:
+    _refuse_pairs(site)
+
     def run(
         a: TileValue, a_scale: TileValue, b: TileValue, b_scale: TileValue, bias: TileValue, dst: TileValue
     ) -> None:
