@@ -186,3 +186,85 @@ def test_the_result_is_stored_where_it_was():
     assert isinstance(program, ir.Program)
     text = str(tiled(program))
     assert re.search(r"\[32 \+ \w+, 64 \+ \w+\]", text)
+
+
+def test_a_bias_in_bias_is_used_whole():
+    lines = biased(256).replace("c = ", "row = pl.tile.move(bias_mat, target_memory=pl.Mem.Bias)\nc = ")
+    text = str(tiled(product(528, 64, 256, lines=lines.replace("bm, bias_mat)", "bm, row)"))))
+    assert "pl.pipeline(" in text and text.count("target_memory=pl.Mem.Bias") == 1
+    told = hints(product(256, 64, 512, lines=lines.replace("256", "512").replace("bm, bias_mat)", "bm, row)")))
+    assert all("PH-AT-006" in line for line in told)
+
+
+# Pipelines whose author tiled the product.
+
+
+def pipelined(
+    trips: int = 4, rows: int = 16, stage: int = 2, extra: str = "", operand: str = "held", dtype: str = "BF16"
+) -> ir.Program:
+    """A product an iteration of ``held`` and a window of ``b``, stored to what the loop carries."""
+    cols = 256 // stage
+    width = cols * trips
+    made = "INT32" if dtype == "INT8" else "FP32"
+    text = f"""
+import pypto.language as pl
+
+@pl.program
+class Kernel:
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(self, a: pl.Tensor[[{rows}, 128], pl.{dtype}], b: pl.Tensor[[128, {width}], pl.{dtype}],
+               out: pl.Out[pl.Tensor[[{rows}, {width}], pl.{made}]]) -> pl.Tensor[[{rows}, {width}], pl.{made}]:
+        am = pl.tile.load(a, [0, 0], [{rows}, 128], target_memory=pl.Mem.Mat)
+        bm = pl.tile.load(b, [0, 0], [128, {width}], target_memory=pl.Mem.Mat)
+        held = pl.tile.move(am, target_memory=pl.Mem.Left)
+        for j, (out_j,) in pl.pipeline(0, {width}, {cols}, init_values=(out,), stage={stage}):
+            again = pl.tile.extract(am, 0, 0, [{rows}, 128], target_memory=pl.Mem.Left)
+            r = pl.tile.extract(bm, 0, j, [128, {cols}], target_memory=pl.Mem.Right)
+            {extra or "pass"}
+            c = pl.tile.matmul({operand}, r)
+            stored = pl.tile.store(c, [0, j], out_j)
+            out = pl.yield_(stored)
+        return out
+"""
+    text = text.replace("            pass\n", "")
+    if operand == "held":
+        text = "\n".join(line for line in text.splitlines() if "again" not in line)
+    parsed = pl.parse(text)
+    assert isinstance(parsed, ir.Program)
+    return passes.convert_to_ssa()(parsed)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: pipelined(),
+        lambda: pipelined(trips=8, stage=4),
+        lambda: pipelined(rows=128),
+        lambda: pipelined(rows=32, dtype="INT8"),
+    ],
+)
+def test_a_second_accumulator_where_it_pays(program):
+    before = program()
+    assert '"pipeline_double_buffer_c": True' in str(tiled(before))
+    assert tiled(before, memory_planner=passes.MemoryPlanner.PTOAS) is before
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: pipelined(trips=2),
+        lambda: pipelined(trips=5),
+        lambda: pipelined(rows=144),
+        lambda: pipelined(operand="again"),
+        lambda: pipelined(extra="other = pl.tile.create([16, 16], dtype=pl.FP32, target_memory=pl.Mem.Acc)"),
+        lambda: pipelined(extra="other = pl.tile.matmul(held, r)"),
+    ],
+)
+def test_one_accumulator_otherwise(program):
+    before = program()
+    assert tiled(before) is before
+
+
+@pytest.mark.parametrize(("trips", "stage", "order"), [(4, 2, "MMSS"), (8, 4, "MMSSMMSS")])
+def test_stages_compute_and_drain_in_pairs(trips, stage, order):
+    assert lowered_order(pipelined(trips=trips, stage=stage)).startswith(order)

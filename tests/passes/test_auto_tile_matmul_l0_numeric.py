@@ -158,3 +158,12 @@ def test_an_accumulator_larger_than_l0c_is_refused():
     assert dtype == "FP32"
     with pytest.raises(CapacityError, match="exceeds platform limit"):
         pl.compile(product(512, 64, 512, "BF16", ACCUMULATED), target="Ascend910B")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("trips", "stage"), [(4, 2), (8, 4)])
+def test_pipelines_with_two_accumulators(trips, stage, target):
+    from test_auto_tile_matmul_l0 import pipelined
+
+    a, b, _, out = operands(16, 128, 256 // stage * trips, "BF16", 6)
+    check(pipelined(trips, stage=stage), [a, b, out], a.astype(np.float64) @ b.astype(np.float64), target)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ...ir.program import INCORE_TYPES, Program
+from ...ir.program import INCORE_TYPES, Function, Program
 from ..base import P, Pass
-from ..context import PassContext
+from ..context import MemoryPlanner, PassContext
+from .pipelines import double_accumulators
 from .product import MATMULS
 from .rewrite import tile_products
 
@@ -17,7 +18,13 @@ def auto_tile_matmul_l0() -> Pass:
     def run(program: Program, context: PassContext) -> Program:
         if not context.has_target:
             return program
-        return program.map_functions(lambda f: tile_products(f, context) if made.concerns(f) else f)
+        return program.map_functions(lambda f: _tiled(f, context) if made.concerns(f) else f)
 
     made = Pass("AutoTileMatmulL0", run, _PROPERTIES, _PROPERTIES, looks_for=MATMULS, only=INCORE_TYPES)
     return made
+
+
+def _tiled(function: Function, context: PassContext) -> Function:
+    made = tile_products(function, context)
+    # Other planners see for themselves which accumulators may be in use at once.
+    return double_accumulators(made, context.target) if context.memory_planner is MemoryPlanner.PYPTO else made

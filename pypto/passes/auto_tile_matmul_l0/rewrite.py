@@ -221,6 +221,9 @@ class _Rewriter(BodyRewriter):
         if store is None and self._context.memory_planner is MemoryPlanner.PYPTO:
             # Its allocator does not split one large operand's place among several smaller ones.
             config.allow_a_stationary = config.allow_b_stationary = False
+        if product.bias is not None and tile_type_of(product.bias).memory_space is MemorySpace.Bias:
+            # No instruction takes a window of what is in Bias.
+            config.min_n = config.N
         tile = chosen(config)
         if tile is None or (tile.m, tile.n) == (config.M, config.N):
             return None
