@@ -1,7 +1,7 @@
 """Pipelines of products that their author tiled get a second accumulator, where that is sure to fit and to pay.
 
 Such a loop computes one product an iteration, of an operand that stays and one brought to L0 anew, and writes it to
-what the loop carries. With two accumulators one drains while the next fills. That pays once there are enough iterations:
+what the loop carries. With two accumulators one drains while the next fills. That pays after enough iterations:
 four for results that go to global memory; eight, and accumulators of a quarter of L0C, for those that go to Mat, which
 is quicker. Both have to be there at once, so everything a function may have in L0C counts.
 """
