@@ -205,6 +205,9 @@ def _keys(stmts: list[Stmt]) -> list[_Key]:
             # A store leaves with the stage that made its tile.
             source = call.args[0]
             stage = stages.get(source, ()) if isinstance(source, Var) else ()
+        elif call is not None and not stage and is_accumulator(call):
+            # A product is of the stage that brought its operands: it drains before the next one fills L0C.
+            stage = max((stages.get(a, ()) for a in call.args if isinstance(a, Var)), key=len, default=())
         if isinstance(stmt, AssignStmt):
             stages[stmt.var] = stage
         keys.append(_Key(_tier(stmt, call), stage, name in _STORES, position))
