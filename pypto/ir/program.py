@@ -145,6 +145,11 @@ class Function(IRNode):
         """Whether it runs on the host and says what the devices do."""
         return self.level is Level.HOST and self.role is Role.Orchestrator
 
+    @property
+    def is_host_worker(self) -> bool:
+        """Whether it is a sub-worker of the host, whose body is Python, or is bound when the program runs."""
+        return self.role is Role.SubWorker and self.level is not None and self.level.value >= Level.HOST.value
+
     def directed_params(self) -> list[tuple[Var, ParamDirection]]:
         """Parameters with their directions."""
         return list(zip(self.params, self.param_directions))

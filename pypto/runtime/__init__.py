@@ -6,5 +6,6 @@ from .compiled_program import CompiledProgram
 from .compiler import compile
 from .distributed_config import DistributedConfig
 from .runner import RunConfig, run
+from .worker import DistributedWorker
 
-__all__ = ["CompiledProgram", "DistributedConfig", "RunConfig", "compile", "run"]
+__all__ = ["CompiledProgram", "DistributedConfig", "DistributedWorker", "RunConfig", "compile", "run"]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ..simulator.scheduler import Scheduler, Steps
     from .rank_arguments import RankArguments
     from .runner import RunConfig
+    from .sub_workers import Callback
+    from .worker import DistributedWorker
 
 @dataclass
 class Artifacts:
@@ -109,7 +111,7 @@ class CompiledProgram:
 
         Raises ValueError when there is no such one function.
         """
-        functions = list(self.lowered.functions.values())
+        functions = [f for f in self.lowered.functions.values() if not f.is_host_worker]
         called = set().union(*(summarize(f).callees for f in functions))
         roots = [f for f in functions if not is_incore_type(f.func_type) and f.name not in called]
         roots = roots or [f for f in functions if f.name not in called]
@@ -176,11 +178,27 @@ class CompiledProgram:
         ``config`` may say what a device records; ValueError when it is for another chip or other devices.
         Raises TypeError or ValueError for arguments of another count, shape or dtype, naming the parameter.
         """
+        return self.call(args, config, {})
+
+    def prepare(
+        self, *, extra_compiled: Sequence[CompiledProgram] = (), callbacks: Mapping[str, Callback] | None = None
+    ) -> DistributedWorker:
+        """The program, and others, ready to run many times: ``with compiled.prepare() as worker: worker(*args)``.
+
+        ``callbacks`` has the code of sub-workers whose body is ``...``; each gets its arguments as one sequence. Raises
+        ValueError when one is missing.
+        """
+        from .worker import DistributedWorker
+
+        return DistributedWorker(self, extra_compiled=extra_compiled, callbacks=callbacks)
+
+    def call(self, args: Sequence[Any], config: RunConfig | None, callbacks: Mapping[str, Callback]) -> Any:
+        """A call, with the code of sub-workers that is bound at run time."""
         if config is not None and config.target is not self.target:
             raise ValueError(f"compiled for {self.target.name}, but config.platform is {config.platform!r}")
         if config is not None and config.distributed_config not in (None, self.distributed_config):
             raise ValueError(f"compiled for {self.distributed_config}, but config has {config.distributed_config}")
-        return self._run(self.entry, args)
+        return self._run_ranks(self.entry, [args], callbacks=callbacks)[0]
 
     def kernel(self, name: str) -> Callable[..., Any]:
         """One function of the program, callable on its own. Raises KeyError for an unknown name."""
@@ -188,7 +206,7 @@ class CompiledProgram:
         if function is None:
             known = ", ".join(f.name for f in self.lowered.functions.values())
             raise KeyError(f"no function {name!r}; there are {known}")
-        return lambda *args: self._run(function, args)
+        return lambda *args: self._run_ranks(function, [args])[0]
 
     def run_ranks(self, args: Sequence[Sequence[Any]], order: Sequence[int] | None = None) -> list[Any]:
         """Run the entry function on several ranks at once, each with arguments of its own; what each returns.
@@ -205,11 +223,12 @@ class CompiledProgram:
                              "of its distributed_config")  # fmt: skip
         return self._run_ranks(self.entry, args, order)
 
-    def _run(self, function: Function, args: Sequence[Any]) -> Any:
-        return self._run_ranks(function, [args])[0]
-
     def _run_ranks(
-        self, function: Function, args: Sequence[Sequence[Any]], order: Sequence[int] | None = None
+        self,
+        function: Function,
+        args: Sequence[Sequence[Any]],
+        order: Sequence[int] | None = None,
+        callbacks: Mapping[str, Callback] | None = None,
     ) -> list[Any]:
         from ..simulator.scheduler import Scheduler
         from .rank_arguments import RankArguments, share_windows
@@ -225,15 +244,23 @@ class CompiledProgram:
         for number in order:
             rank, name = ranks[number], f"rank {number}" if len(ranks) > 1 else function.name
             who = f"{name}, " if len(ranks) > 1 else ""
-            tasks[number] = scheduler.spawn(name, self._steps(function, rank, scheduler, who))
+            tasks[number] = scheduler.spawn(name, self._steps(function, rank, scheduler, who, callbacks or {}))
         scheduler.run()
         return [rank.results(tasks[number].result) for number, rank in enumerate(ranks)]
 
-    def _steps(self, function: Function, rank: RankArguments, scheduler: Scheduler, who: str) -> Steps:
+    def _steps(
+        self,
+        function: Function,
+        rank: RankArguments,
+        scheduler: Scheduler,
+        who: str,
+        callbacks: Mapping[str, Callback],
+    ) -> Steps:
         """A run of ``function`` on the arguments of one rank."""
         from .devices import DeviceHost
         from .host import Host
         from .launch import Launcher
+        from .sub_workers import SubWorkers
 
         functions = {f.name: f for f in self.lowered.functions.values()}
 
@@ -242,7 +269,8 @@ class CompiledProgram:
 
         if function.is_host_orchestrator:
             devices = [launcher(f"rank {r}, ") for r in range(self.distributed_config.world_size)]
-            host = DeviceHost(functions, devices, scheduler, rank.dims, self.target)
+            workers = SubWorkers(callbacks, rank.torch)
+            host = DeviceHost(functions, devices, scheduler, rank.dims, self.target, workers)
             return host.run_all(function, rank.values)
         if is_orchestration_like(function.func_type) or function.func_type is FunctionType.Opaque:
             return Host(functions, launcher(who).launch, rank.dims, self.target).run(function, rank.values)

@@ -16,6 +16,7 @@ from ..backend import Target
 from ..errors import Diagnosed, Location, user_error
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, Var, WindowBuffer
+from ..ir.naming import written_name
 from ..ir.program import Function
 from ..ir.span import Span
 from ..ir.stmt import AssignStmt, CommDomainScopeStmt
@@ -25,6 +26,7 @@ from ..passes.return_lineage import ReturnLineage
 from ..simulator.ranks import SharedMemory, Slice, Window, context_of
 from .collectives import BUILTINS, Meeting, collective
 from .host import Host
+from .sub_workers import SubWorkers
 
 if TYPE_CHECKING:
     from ..simulator.scheduler import Scheduler, Steps, Task
@@ -84,9 +86,10 @@ class DeviceHost(Host):
         scheduler: Scheduler,
         dims: Mapping[Var, int],
         target: Target,
+        workers: SubWorkers,
     ) -> None:
         super().__init__(functions, launchers[0].launch, dims, target)
-        self.launchers, self.scheduler = launchers, scheduler
+        self.launchers, self.scheduler, self.workers = launchers, scheduler, workers
         self.lineage = ReturnLineage(functions)
         self._running: list[_Running] = []
         self._last: dict[int, Task] = {}
@@ -162,8 +165,10 @@ class DeviceHost(Host):
     ) -> tuple[Task, list[Any] | None]:
         """Launch a function on its device; the task, and its results where they are arguments."""
         function = self.functions[call.op.name]
-        device = self._device(call)
         given = [self._value(a) for a in call.args]
+        if function.is_host_worker:
+            return self._on_host(function, given, call, deps), None if function.return_types else []
+        device = self._device(call)
         values = [v.on(device) if isinstance(v, (WindowView, WindowContext)) else v for v in given]
         blocks = 0 if retired else self._blocks(function, call, core_num)
         steps = self.launchers[device].launch(function, values, blocks)
@@ -173,20 +178,40 @@ class DeviceHost(Host):
         known = [given[i] for i in returned if i is not None]
         return task, known if len(known) == len(returned) else None
 
+    def _on_host(self, function: Function, values: list[Any], call: Call | Submit, deps: Iterable[Task]) -> Task:
+        """Launch a sub-worker. It may write all memory that it gets."""
+        for arg, value in zip(call.args, values):
+            if isinstance(value, WindowView):
+                raise _on_one_device(call, arg)
+
+        def steps() -> Steps:
+            yield from ()
+            return self.workers.run(function, values)
+
+        memory = [v for v in values if isinstance(v, np.ndarray)]
+        return self.start(f"sub-worker {function.name!r}", None, steps(), [], memory, deps)
+
     def start(
         self,
         name: str,
-        device: int,
+        device: int | None,
         steps: Steps,
         reads: list[np.ndarray],
         writes: list[np.ndarray],
         deps: Iterable[Task] = (),
     ) -> Task:
-        """Add a task of ``device``, after those before it there, ``deps``, and those whose memory it uses."""
+        """Add a task of ``device``, after those before it there, ``deps``, and those whose memory it uses.
+
+        A task of the host has no device, and no order but that.
+        """
         self._running = [r for r in self._running if not r.task.done]
         before = [r.task for r in self._running if r.conflicts(reads, writes)]
-        before += [*deps, *(t for t in [self._last.get(device)] if t is not None)]
-        task = self._last[device] = self.scheduler.spawn(name, self._after(before, steps))
+        before += deps
+        if device is not None and device in self._last:
+            before.append(self._last[device])
+        task = self.scheduler.spawn(name, self._after(before, steps))
+        if device is not None:
+            self._last[device] = task
         self._running.append(_Running(task, reads, writes))
         return task
 
@@ -228,13 +253,18 @@ class DeviceHost(Host):
         if call.op.name not in _ON_WINDOWS:
             for arg in call.args:
                 if isinstance(arg, Var) and isinstance(self.env.get(arg), WindowView):
-                    raise user_error(
-                        ValueError,
-                        f"{call.op.name} takes the memory of one device, '{arg.name_hint}' is a window of all",
-                        call.span,
-                        hint="do it in the function that is launched on each device",
-                    )
+                    raise _on_one_device(call, arg)
         return super()._call(call)
+
+
+def _on_one_device(call: Call | Submit, arg: Expr) -> Diagnosed:
+    name = f"'{written_name(arg.name_hint)}' is" if isinstance(arg, Var) else "it gets"
+    return user_error(
+        ValueError,
+        f"{call.op.name} takes the memory of one device or of the host, {name} a window of all devices",
+        call.span,
+        hint="do it in the function that is launched on each device",
+    )
 
 
 def _tasks(values: Iterable[Any]) -> list[Task]:

@@ -35,7 +35,10 @@ def all_arguments(function: Function, args: Sequence[Any]) -> list[Any]:
 
 
 class RankArguments:
-    """What one rank runs a function on. ``values`` are arrays and numbers, ``dims`` the symbols of their shapes."""
+    """What one rank runs a function on: ``values``, arrays and numbers, and ``dims``, the symbols of their shapes.
+
+    ``torch`` says whether the caller gave a torch tensor.
+    """
 
     def __init__(self, function: Function, given: Sequence[Any]) -> None:
         """Raises TypeError or ValueError for an argument that does not fit its parameter, naming it."""
@@ -48,7 +51,7 @@ class RankArguments:
             bound.append(array if is_tensor else bind_scalar(param, value))
             if isinstance(param.type, ScalarType) and param.type.dtype.is_int():
                 self.dims[param] = bound[-1]
-        self._torch = any(is_torch(a) for a in given)
+        self.torch = any(is_torch(a) for a in given)
         bound += [LEFT_OUT] * (len(params) - len(bound))
         self._bound = [new_array(p, self.dims) if b is LEFT_OUT else b for p, b in zip(params, bound)]
         self.values = [b.array if isinstance(b, ArrayArg) else b for b in self._bound]
@@ -61,7 +64,7 @@ class RankArguments:
                     b.array[...] = value
                 b.write_back()
         given = {id(v): b.given for b, v in zip(self._bound, self.values) if isinstance(b, ArrayArg)}
-        made = [given[id(r)] if id(r) in given else like_caller(r, self._torch) if hasattr(r, "shape") else r
+        made = [given[id(r)] if id(r) in given else like_caller(r, self.torch) if hasattr(r, "shape") else r
                 for r in returned]  # fmt: skip
         return None if not made else made[0] if len(made) == 1 else tuple(made)
 
