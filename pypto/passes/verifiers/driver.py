@@ -33,8 +33,8 @@ class Rule:
     def report(self, message: str, span: object, code: int = 0, hint: str | None = None) -> None:
         self._found.append(Diagnostic(message, span, hint=hint, rule_name=self.name, error_code=code))
 
-    def enter_function(self, function: Function) -> None:
-        """Before a function's parameters are defined. False means: leave this function out."""
+    def enter_function(self, function: Function) -> bool | None:
+        """Before a function's parameters are defined. False means: leave this function out of the walk."""
 
     def exit_function(self, function: Function) -> None:
         """After a function's body."""
@@ -52,7 +52,7 @@ class Rule:
         """It ends."""
 
 
-_EVENTS = ("enter_function", "exit_function", "use", "define", "enter_scope", "exit_scope")
+_EVENTS = ("exit_function", "use", "define", "enter_scope", "exit_scope")
 _ONLY_EXPRESSIONS = (AssignStmt, EvalStmt, YieldStmt, ReturnStmt)
 
 
@@ -165,7 +165,6 @@ class _Driver:
             self.define(var)
 
     def _function(self, op: Function) -> None:
-        self._event("enter_function", op)
         for var in op.params:
             self.define(var)
         if op.attrs:
@@ -188,7 +187,13 @@ def run(
 ) -> list[Diagnostic]:
     """What the rules find in ``functions``, by default those of ``program``, in order of the walk."""
     found: list[Diagnostic] = []
-    driver = _Driver([cls(program, found) for cls in rule_classes])
+    rules = [cls(program, found) for cls in rule_classes]
+    drivers: dict[tuple[Rule, ...], _Driver] = {}
     for function in program.functions.values() if functions is None else functions:
-        driver.visit(function)
+        due = tuple([r for r in rules if r.enter_function(function) is not False])
+        if due:
+            driver = drivers.get(due)
+            if driver is None:
+                driver = drivers[due] = _Driver(list(due))
+            driver.visit(function)
     return found

@@ -6,7 +6,7 @@ from ...errors import Diagnostic
 from ...ir.enums import FunctionType, Level, ParamDirection
 from ...ir.expr import Call, GlobalVar, Submit, Var
 from ...ir.node import IRNode
-from ...ir.program import Function, Program, is_incore_type
+from ...ir.program import Function, Program, is_incore_type, summarize
 from ...ir.stmt import (
     AssignStmt,
     ClusterScopeStmt,
@@ -77,12 +77,12 @@ class IncoreTileOps(Rule):
     name = "IncoreTileOps"
     expressions = True
 
-    def enter_function(self, function: Function) -> None:
-        self._incore = is_incore_type(function.func_type)
+    def enter_function(self, function: Function) -> bool:
+        return is_incore_type(function.func_type)
 
     def visit_call(self, op: Call) -> None:
         name = op.op.name
-        if self._incore and name.startswith("tensor.") and name not in _IN_PLACE_ON_CORE:
+        if name.startswith("tensor.") and name not in _IN_PLACE_ON_CORE:
             self.report(f"Tensor operator '{name}' remains in an InCore function", op.span)
 
 
@@ -92,13 +92,13 @@ class OrchestrationReferencesResolved(Rule):
     name = "OrchestrationReferencesResolved"
     expressions = True
 
-    def enter_function(self, function: Function) -> None:
-        self._orchestration = function.func_type is FunctionType.Orchestration
+    def enter_function(self, function: Function) -> bool:
+        return function.func_type is FunctionType.Orchestration
 
     def visit_call(self, op: Call | Submit) -> None:
         name = op.op.name
         known = not isinstance(op.op, GlobalVar) or "." in name or self.program.get_function(name) is not None
-        if self._orchestration and not known:
+        if not known:
             self.report(f"Call of the undefined function '{name}'", op.span)
 
     visit_submit = visit_call
@@ -110,12 +110,12 @@ class DistTensorCtxMaterialized(Rule):
     name = "DistTensorCtxMaterialized"
     expressions = True
 
-    def enter_function(self, function: Function) -> None:
+    def enter_function(self, function: Function) -> bool:
         self._function = function
-        self._on_host = function.level is Level.HOST
+        return function.level is not Level.HOST and "pld.system.get_comm_ctx" in summarize(function).ops
 
     def visit_call(self, op: Call) -> None:
-        if op.op.name == "pld.system.get_comm_ctx" and not self._on_host:
+        if op.op.name == "pld.system.get_comm_ctx":
             self.report(f"{op.op.name} remains in '{self._function.name}', which runs on a device", op.span)
 
 

@@ -41,11 +41,13 @@ class AivSplitValid(Rule):
         super().__init__(program, found)
         self._made: dict[Var, _Made] = {}
 
-    def enter_function(self, function: Function) -> None:
+    def enter_function(self, function: Function) -> bool:
+        found = summarize(function)
         self._function = function
-        self._has_region = SplitAivScopeStmt in summarize(function).kinds
+        self._has_region = SplitAivScopeStmt in found.kinds
         self._regions: list[SplitAivScopeStmt] = []
         self._made.clear()
+        return self._has_region or any(op.rpartition(".")[2] in _CROSSINGS for op in found.ops)
 
     def visit_split_aiv_scope_stmt(self, op: SplitAivScopeStmt) -> None:
         self._regions.append(op)

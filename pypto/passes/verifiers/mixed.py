@@ -28,13 +28,14 @@ class MixedKernelExpanded(Rule):
 
     name = "MixedKernelExpanded"
 
-    def enter_function(self, function: Function) -> None:
+    def enter_function(self, function: Function) -> bool:
         kind = function.func_type
         if kind is FunctionType.InCore:
             if body_affinity(function.body) is Affinity.MIXED:
                 self.report(f"Function '{function.name}' contains both cube and vector tile ops", function.span)
         elif kind in _POPS and not summarize(function).ops.isdisjoint({_PUSHES[kind], _POPS[kind], _FREES[kind]}):
             _PipeCheck(self, function).run()
+        return False
 
 
 class _PipeCheck:

@@ -6,7 +6,7 @@ from ...backend import TARGETS
 from ...errors import Diagnostic
 from ...ir.enums import AtomicType, MemorySpace
 from ...ir.expr import Call, Expr
-from ...ir.program import Function, Program, is_incore_type
+from ...ir.program import Function, Program, is_incore_type, summarize
 from ...ir.stmt import AssignStmt, EvalStmt
 from ...ir.types import TensorType, TileType
 from ...ops.registry import ArgEffect, decl_of, rebind
@@ -19,20 +19,17 @@ class TileMemoryInferred(Rule):
 
     name = "TileMemoryInferred"
 
-    def enter_function(self, function: Function) -> None:
-        self._incore = is_incore_type(function.func_type)
+    def enter_function(self, function: Function) -> bool:
+        return is_incore_type(function.func_type)
 
     def visit_assign_stmt(self, op: AssignStmt) -> None:
-        if not self._incore:
-            return
         type = op.var.type
         if isinstance(type, TileType) and type.memory_space is None:
             self.report(f"Tile '{op.var.name_hint}' has no memory space", op.span)
         self._check_operands(op.value)
 
     def visit_eval_stmt(self, op: EvalStmt) -> None:
-        if self._incore:
-            self._check_operands(op.expr)
+        self._check_operands(op.expr)
 
     def _check_operands(self, value: Expr) -> None:
         decl = decl_of(value)
@@ -78,6 +75,9 @@ class AccToGmStoreValid(_StoreRule):
     """What a store from the accumulator writes has an element type the target converts to on the way."""
 
     name = "AccToGmStoreValid"
+
+    def enter_function(self, function: Function) -> bool:
+        return "tile.store" in summarize(function).ops
 
     def visit_call(self, op: Call) -> None:
         if op.op.name != "tile.store":

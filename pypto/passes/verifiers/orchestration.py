@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import Diagnostic
 from ...ir.enums import ArgDirection, FunctionType, ParamDirection
 from ...ir.expr import Call, GlobalVar, Submit
-from ...ir.program import Function, Program
+from ...ir.program import Function, Program, summarize
 from ...ir.stmt import ForStmt, ReturnStmt
 from ...ir.types import TensorType
 from ..classify_iter_arg_carry import REBIND
@@ -34,7 +34,7 @@ class CallDirectionsResolved(Rule):
         self._callees = {f.name: f for f in program.functions.values()}
         self._wrappers = wrapper_directions(program, ReturnLineage(program))
 
-    def enter_function(self, function: Function) -> None:
+    def enter_function(self, function: Function) -> bool:
         effective = self._wrappers.get(function.name, function.param_directions)
         for param, declared, found in zip(function.params, function.param_directions, effective):
             if declared is not found:
@@ -43,6 +43,7 @@ class CallDirectionsResolved(Rule):
                     f"{declared.name}, its calls make it {found.name}",
                     function.span,
                 )
+        return bool(summarize(function).callees)
 
     def visit_call(self, op: Call | Submit) -> None:
         callee = self._callees.get(op.op.name) if isinstance(op.op, GlobalVar) else None
@@ -69,11 +70,12 @@ class RuntimeScopesMaterialized(Rule):
 
     name = "RuntimeScopesMaterialized"
 
-    def enter_function(self, function: Function) -> None:
+    def enter_function(self, function: Function) -> bool:
         if function.func_type is FunctionType.Orchestration and function.attrs.get("auto_scope", True):
             self.report(
                 f"Function '{function.name}' has no runtime scopes yet: its auto_scope is not False", function.span
             )
+        return False
 
 
 class IterArgCarryClassified(Rule):
@@ -81,12 +83,11 @@ class IterArgCarryClassified(Rule):
 
     name = "IterArgCarryClassified"
 
-    def enter_function(self, function: Function) -> None:
+    def enter_function(self, function: Function) -> bool:
         self._function = function
+        return function.func_type is FunctionType.Orchestration and ForStmt in summarize(function).kinds
 
     def visit_for_stmt(self, op: ForStmt) -> None:
-        if self._function.func_type is not FunctionType.Orchestration:
-            return
         for i, arg in enumerate(op.iter_args):
             if f"{REBIND}{i}" not in op.attrs:
                 self.report(
@@ -103,12 +104,13 @@ class ReturnParamsExplicit(Rule):
         super().__init__(program, found)
         self._lineage = ReturnLineage(program)
 
-    def enter_function(self, function: Function) -> None:
-        self._function = function if has_explicit_returns(function) else None
+    def enter_function(self, function: Function) -> bool:
+        self._function = function
+        return has_explicit_returns(function)
 
     def visit_return_stmt(self, op: ReturnStmt) -> None:
         function = self._function
-        if function is None or len(op.values) != len(function.return_types):
+        if len(op.values) != len(function.return_types):
             return
         for i, (value, param) in enumerate(zip(op.values, self._lineage.of(function.name))):
             if param is not None and value is not function.params[param]:
