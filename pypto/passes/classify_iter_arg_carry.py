@@ -4,6 +4,9 @@ A loop carries a buffer under the name it had before when every iteration yields
 a variable that the yield assigns, a rebind. For carry ``i`` the loop gets ``attrs["iter_arg_rebind_i"]``. In a manual
 scope, a task id carried around a parallel loop stands for the ids of all its iterations, which an array of
 ``attrs["iter_arg_array_size_i"]`` elements holds; a loop around it that carries the same array has the same size.
+
+Where tasks wait for what a loop hands on because a pass derived it, they wait for the task of every iteration:
+``attrs["iter_arg_task_ids_i"]`` is how many those are, 0 when only the run decides.
 """
 
 from __future__ import annotations
@@ -13,17 +16,20 @@ from typing import Any
 from ..dtypes import DataType
 from ..errors import user_error
 from ..ir.enums import ForKind, FunctionType
-from ..ir.expr import Expr, IterArg, Var, const_value
+from ..ir.expr import Call, Expr, IterArg, Submit, Var, const_value
 from ..ir.functor import get_last_yield_stmt
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, RuntimeScopeStmt, Stmt
 from ..ir.types import ArrayType, ScalarType
+from ..ir.visitor import walk
+from .auto_derive_task_dependencies import EDGES
+from .auto_derive_task_dependencies.tasks import trips
 from .base import P, Pass, program_pass
 from .bodies import BodyRewriter
 from .buffer_roots import ValueSources
 from .return_lineage import ReturnLineage
 
-REBIND, ARRAY_SIZE = "iter_arg_rebind_", "iter_arg_array_size_"
+REBIND, ARRAY_SIZE, TASK_IDS = "iter_arg_rebind_", "iter_arg_array_size_", "iter_arg_task_ids_"
 
 
 def iter_arg_is_rebind(loop: ForStmt, index: int) -> bool:
@@ -34,6 +40,11 @@ def iter_arg_is_rebind(loop: ForStmt, index: int) -> bool:
 def iter_arg_array_size(loop: ForStmt, index: int) -> int:
     """How many task ids carry ``index`` of a classified loop stands for; 0 when it is no array of them."""
     return loop.attrs.get(f"{ARRAY_SIZE}{index}", 0)
+
+
+def iter_arg_task_ids(loop: ForStmt, index: int) -> int | None:
+    """How many tasks of a classified loop carry ``index`` stands for, 0 for an unknown number; None for no tasks."""
+    return loop.attrs.get(f"{TASK_IDS}{index}")
 
 
 def classify_iter_arg_carry() -> Pass:
@@ -54,16 +65,23 @@ def _classify(program: Program) -> Program:
     def change(function: Function) -> Function:
         if function.func_type is not FunctionType.Orchestration:
             return function
-        return _Classifier(lineage).rewrite(function)
+        return _Classifier(lineage, _derived_edges(function)).rewrite(function)
 
     return program.map_functions(change)
+
+
+def _derived_edges(function: Function) -> set[Var]:
+    """What tasks wait for because a pass derived it."""
+    calls = (n for n in walk(function.body) if isinstance(n, (Call, Submit)))
+    return {edge for call in calls for edge in call.attrs.get(EDGES, ())}
 
 
 class _Classifier(BodyRewriter):
     """Follows each variable to the oldest name of its buffer, a carried one being a name of its own."""
 
-    def __init__(self, lineage: ReturnLineage) -> None:
+    def __init__(self, lineage: ReturnLineage, edges: set[Var]) -> None:
         super().__init__()
+        self._edges = edges
         self._sources = ValueSources(lineage)
         self._origin: dict[Var, Var] = {}
         self._sizes: dict[Var, int] = {}
@@ -102,9 +120,11 @@ class _Classifier(BodyRewriter):
             size = self._array_size(op, arg, value) if rebind else 0
             if size > 0:
                 plan[f"{ARRAY_SIZE}{i}"] = self._sizes[result] = size
+            if result in self._edges and not size:
+                plan[f"{TASK_IDS}{i}"] = trips(op) or 0
             if not rebind and not isinstance(arg.type, ArrayType):
                 self._alias(result, arg.init_value)
-        kept = {k: v for k, v in op.attrs.items() if not k.startswith((REBIND, ARRAY_SIZE))}
+        kept = {k: v for k, v in op.attrs.items() if not k.startswith((REBIND, ARRAY_SIZE, TASK_IDS))}
         attrs = {**kept, **plan}
         return op.replace(body=body, attrs=op.attrs if attrs == op.attrs else attrs)
 

@@ -27,11 +27,13 @@ from ...ir.stmt import (
 )  # fmt: skip
 from ...ir.types import CommCtxType, ScalarType, TensorType, TupleType
 from ...ir.visitor import walk
+from ...passes.auto_derive_task_dependencies import EDGES
 from ..context import Op
 from . import arrays, control_flow, packed, tasks, tensors
 from .blocks import Allocation, Block, Handle
 from .cpp import Unit, cpp, scalar_type
 from .expressions import ExpressionWriter
+from .fan_in import FanIns
 from .kernels import Kernels
 from .names import Identifiers, written
 from .tasks import TaskWriter
@@ -63,7 +65,9 @@ class OrchestrationBuilder:
         nodes = walk(function.body)
         self.used = {n for n in nodes if isinstance(n, Var)}
         self.workspaces = self.kernels.workspaces(nodes)
+        self.fan_ins = FanIns(self, nodes)
         self.awaited = self._declare_awaited(nodes)
+        self.fan_ins.declare()
 
     def build(self) -> Unit:
         self._declare_parameters()
@@ -115,7 +119,8 @@ class OrchestrationBuilder:
     def _declare_awaited(self, nodes: Iterable[IRNode]) -> dict[Var, Handle]:
         """Ids of tasks that passes let others wait for: variables of the function, for those may be in any scope."""
         calls = [n for n in nodes if isinstance(n, (Call, Submit))]
-        edges = dict.fromkeys(d for c in calls for d in c.attrs.get("compiler_manual_dep_edges", ()))
+        edges = dict.fromkeys(d for c in calls for d in c.attrs.get(EDGES, ()))
+        edges.update(dict.fromkeys(self.fan_ins.awaited()))
         kind, ids = scalar_type(DataType.TASK_ID, self.function.span), {}
         made_here = {s.var for s in nodes if isinstance(s, AssignStmt) and _makes_id(s)}
         for var in edges:

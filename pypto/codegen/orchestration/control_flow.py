@@ -38,14 +38,17 @@ class Slot(NamedTuple):
 class Carrying:
     """A loop or branch being written: where its yields go, and what they were."""
 
-    def __init__(self, slots: Sequence[Slot], outside: Block) -> None:
+    def __init__(self, slots: Sequence[Slot], outside: Block, loop: ForStmt | None = None, place: str = "") -> None:
         self.slots, self.outside = slots, outside
+        self.loop, self.place = loop, place
         self.yielded: list[list[Handle | None]] = []
 
     def finish(self, builder: OrchestrationBuilder, stmt: YieldStmt) -> None:
         """Hand the yielded values to the slots."""
         self.yielded.append([None if isinstance(v.type, ScalarType) else builder.tensor(v) for v in stmt.values])
         self._refuse_exchange(builder, stmt)
+        if self.loop is not None:
+            builder.fan_ins.collect(self.loop, self.place)
         pairs = list(zip(self.slots, stmt.values))
         assigned = [(s, v) for s, v in pairs if s.assigned]
         texts = [_text(builder, v) for _, v in assigned]
@@ -58,7 +61,6 @@ class Carrying:
         for slot, value in pairs:
             if not slot.assigned and slot.handle is not None:
                 _keep(builder, slot, slot.handle, value)
-
 
     def _refuse_exchange(self, builder: OrchestrationBuilder, stmt: YieldStmt) -> None:
         """Arrays are carried in place: one cannot become another that is carried, too."""
@@ -109,10 +111,12 @@ def loop_for(builder: OrchestrationBuilder, stmt: ForStmt) -> None:
     natural = counts_up and builder.scalars.natural(stmt.start)
     builder.frozen.append({n for e in (stmt.stop, stmt.step) for n in walk(e) if isinstance(n, Var)})
     builder.values[stmt.loop_var] = Handle(name, builder.block, natural=natural)
-    body = _body(builder, stmt, slots)
+    builder.fan_ins.begin(stmt)
+    body = _body(builder, stmt, slots, cpp("slot", name, start, step))
     builder.frozen.pop()
     condition = _condition(stmt, name, stop, step)
     builder.emit(Op("loop_for", var=name, start=start, condition=condition, step=step, body=body))
+    builder.fan_ins.end(stmt)
     _results(builder, stmt.return_vars, slots)
 
 
@@ -135,11 +139,14 @@ def loop_while(builder: OrchestrationBuilder, stmt: WhileStmt) -> None:
     _results(builder, stmt.return_vars, slots)
 
 
-def _body(builder: OrchestrationBuilder, stmt: ForStmt | WhileStmt, slots: Sequence[Slot]) -> list[Op]:
+def _body(
+    builder: OrchestrationBuilder, stmt: ForStmt | WhileStmt, slots: Sequence[Slot], place: str = ""
+) -> list[Op]:
+    """The statements of an iteration, which has its ids of tasks at ``place``."""
     carried = {s.handle.text for s in slots if s.handle is not None}
     mutable = {s.handle.text for s in slots if s.handle is not None and s.assigned} - builder.carries
     builder.carries |= mutable
-    builder.loops.append(Carrying(slots, builder.block))
+    builder.loops.append(Carrying(slots, builder.block, stmt if isinstance(stmt, ForStmt) else None, place))
     before = builder.contents.state()
     with builder.inside() as block:
         for arg, slot in zip(stmt.iter_args, slots):

@@ -48,7 +48,7 @@ class Unit:
 
     @property
     def headers(self) -> list[str]:
-        return sorted(self.uses & {"algorithm"})
+        return sorted(self.uses & {"algorithm", "vector"})
 
     @property
     def helpers(self) -> set[str]:

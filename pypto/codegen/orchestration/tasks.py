@@ -13,6 +13,7 @@ from ...ir.naming import written_name
 from ...ir.node import IRNode
 from ...ir.program import Function
 from ...ir.types import ScalarType, TensorType
+from ...passes.auto_derive_task_dependencies import EDGES
 from ..context import Op
 from . import tensors
 from .blocks import Handle
@@ -160,12 +161,15 @@ class TaskWriter:
         written = list(call.deps) if isinstance(call, Submit) else list(call.attrs.get("manual_dep_edges", ()))
         found: dict[Expr, None] = dict.fromkeys(written)
         edges = [(d, True) for d in found]
-        edges += [(d, False) for d in call.attrs.get("compiler_manual_dep_edges", ()) if d not in found]
+        edges += [(d, False) for d in call.attrs.get(EDGES, ()) if d not in found]
         return [x for d, by_author in edges for x in self._dependency(d, by_author, call)]
 
     def _dependency(self, dep: Expr, by_author: bool, call: IRNode) -> list[Dependency]:
         if not isinstance(dep, Var):
             return [Dependency(self.builder.scalars.text(dep), True)]
+        collected = self.builder.fan_ins.dependencies(dep) if not by_author else None
+        if collected is not None:
+            return [Dependency(*found) for found in collected]
         known = self.builder.awaited.get(dep) or self.builder.values.get(dep)
         if known is None or not known.block.open:
             if by_author:

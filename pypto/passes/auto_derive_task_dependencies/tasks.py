@@ -23,8 +23,8 @@ class Task:
     name: Var | None
     filled: Var | None = None
     """The array whose elements the loop it was in filled with its ids, one an iteration."""
-    open_ended: bool = False
-    """Whether it is the launches of a parallel loop of unknown length."""
+    several: bool = False
+    """Whether it is the launches of a loop."""
 
 
 @dataclass(slots=True)
@@ -113,6 +113,6 @@ def name_after(task: Task, name: Var | None, loop: ForStmt | WhileStmt) -> Task:
     count = trip_count(loop)
     parallel = isinstance(loop, ForStmt) and loop.kind is ForKind.Parallel
     known = count is not None or parallel
-    if index is None or task.open_ended or not known or count == 0:
+    if index is None or task.several or not known or count == 0:
         return Task(None, task.filled)
-    return Task(loop.return_vars[index], task.filled, count is None)
+    return Task(loop.return_vars[index], task.filled, True)
