@@ -402,3 +402,23 @@ def test_operators_outside_a_region():
 def test_only_functions_are_decorated(wrong):
     with pytest.raises(TypeError, match="decorates a function"):
         pl.jit(wrong)
+
+
+@pl.jit.inline
+def row_of(x: pl.Tensor, i: pl.Scalar[pl.INT32]):
+    at = i * 2
+    return pl.load(x, [at, 0], [1, 64])
+
+
+@pl.jit
+def every_other_row(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(4):
+            out = pl.store(row_of(x, i), [i, 0], out)
+    return out
+
+
+def test_an_index_is_cast_where_an_inline_function_computes_with_another_integer():
+    x, out = np.arange(512, dtype=np.float32).reshape(8, 64), np.zeros((4, 64), np.float32)
+    every_other_row(x, out)
+    np.testing.assert_array_equal(out, x[::2])

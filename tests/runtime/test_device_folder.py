@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pypto.language as pl
-from pypto.passes import PassContext, RuntimeKind
+from pypto.passes import PassContext, RuntimeKind, VerificationLevel
 from pypto.runtime import CompiledProgram
 from pypto.runtime.files import write_kernels
 
@@ -86,3 +86,29 @@ def test_every_runtime_has_its_name_in_the_table(tmp_path, runtime):
     with PassContext([], runtime=runtime):
         pl.compile(Doubled, output_dir=tmp_path / "made", skip_ptoas=True)
     assert f'"runtime": "{runtime.name.lower()}"' in (tmp_path / "made" / "kernel_config.py").read_text()
+
+
+@pl.program
+class Counted:
+    @pl.function(type=pl.FunctionType.InCore)
+    def double(self, x: T, y: pl.Out[T]):
+        y = pl.store(pl.mul(pl.load(x, [0, 0], [16, 16]), 2.0), [0, 0], y)
+        return y
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: T, y: pl.Out[T]) -> T:
+        for _, (n,) in pl.range(8, init_values=(4,)):
+            y = self.double(x, y)
+            last: pl.Scalar[pl.INT64] = pl.yield_(n)
+        for _ in pl.range(last):
+            y = self.double(x, y)
+        return y
+
+
+def test_kernels_without_annotated_results_and_indices_annotated_int64_read_back_after_every_pass(tmp_path):
+    with PassContext(verification_level=VerificationLevel.ROUNDTRIP):
+        compiled = pl.compile(Counted, output_dir=tmp_path / "made", skip_ptoas=True)
+    text = (tmp_path / "made" / "orchestration" / "main.cpp").read_text()
+    assert "_ < 8" in text and "< 4; " in text
+    x = np.ones((16, 16), np.float32)
+    np.testing.assert_array_equal(compiled(x), 2 * x)

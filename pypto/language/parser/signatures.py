@@ -10,7 +10,7 @@ from ...ir.expr import ConstInt, Expr, GlobalVar, Var
 from ...ir.node import NodeList
 from ...ir.program import Function
 from ...ir.stmt import ReturnStmt, ScopeStmt, flatten_to_stmts
-from ...ir.types import ShapedType, TupleType, Type, UnknownType
+from ...ir.types import ShapedType, TensorType, TupleType, Type, UnknownType
 from ...ir.visitor import Rewriter
 
 
@@ -58,13 +58,19 @@ class Signature:
 
 
 def returned_types(function: Function) -> list[Type]:
-    """Types of what the last statement of the body returns."""
+    """Types of what the last statement of the body returns, as callers see them: they know where their tensors are."""
     stmts = flatten_to_stmts(function.body)
     last = stmts[-1] if stmts else None
     while isinstance(last, ScopeStmt):
         stmts = flatten_to_stmts(last.body)
         last = stmts[-1] if stmts else None
-    return [v.type for v in last.value] if isinstance(last, ReturnStmt) else []
+    return [_anywhere(v.type) for v in last.value] if isinstance(last, ReturnStmt) else []
+
+
+def _anywhere(made: Type) -> Type:
+    if isinstance(made, TupleType):
+        return TupleType([_anywhere(t) for t in made.types])
+    return made.replace(memref=None) if isinstance(made, TensorType) and made.memref is not None else made
 
 
 def deduce_call_type(signature: Signature, args: Sequence[Expr]) -> Type:

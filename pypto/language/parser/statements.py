@@ -423,7 +423,9 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
                 f"Type annotation of '{(names or ['_'])[0]}'",
                 memory=False,
             )
-            annotations[0] = merge_types(wanted, values[0].type)
+            # An annotation of INT64 agrees with an INDEX, but the result is what the loop carries.
+            one = isinstance(wanted, ScalarType)
+            annotations[0] = values[0].type if one else merge_types(wanted, values[0].type)
         if values:
             self.emit(YieldStmt(values, self.span(node)))
         owner.yielded = YieldInfo(values, names, annotations, node)
