@@ -249,7 +249,9 @@ def test_a_host_worker_is_python():
 
 
 def test_a_kernel_written_elsewhere_needs_no_body(tmp_path):
-    @pl.function(type=pl.FunctionType.InCore, external_source=tmp_path / "k.cpp")
+    (tmp_path / "k.cpp").touch()
+
+    @pl.function(type=pl.FunctionType.AIV, external_source=tmp_path / "k.cpp")
     def k(x: pl.Tensor[[8], pl.FP32], out: pl.Out[pl.Tensor[[8], pl.FP32]]) -> pl.Tensor[[8], pl.FP32]: ...
 
     assert k.attrs["external_source"] == str(tmp_path / "k.cpp")
