@@ -23,9 +23,8 @@ from ..ir.stmt import AssignStmt, ForStmt, RuntimeScopeStmt, Stmt
 from ..ir.types import ArrayType, ScalarType
 from ..ir.visitor import walk
 from .auto_derive_task_dependencies import EDGES
-from .auto_derive_task_dependencies.tasks import trips
 from .base import P, Pass, program_pass
-from .bodies import BodyRewriter
+from .bodies import BodyRewriter, trip_count
 from .buffer_roots import ValueSources
 from .return_lineage import ReturnLineage
 
@@ -121,7 +120,7 @@ class _Classifier(BodyRewriter):
             if size > 0:
                 plan[f"{ARRAY_SIZE}{i}"] = self._sizes[result] = size
             if result in self._edges and not size:
-                plan[f"{TASK_IDS}{i}"] = trips(op) or 0
+                plan[f"{TASK_IDS}{i}"] = trip_count(op) or 0
             if not rebind and not isinstance(arg.type, ArrayType):
                 self._alias(result, arg.init_value)
         kept = {k: v for k, v in op.attrs.items() if not k.startswith((REBIND, ARRAY_SIZE, TASK_IDS))}
