@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import user_error
-from ..ir.enums import ArgDirection, ParamDirection
+from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, Var
 from ..ir.naming import written_name
 from ..ir.node import NodeList
@@ -19,7 +19,7 @@ from ..ir.structural import structural_equal
 from ..ir.types import TensorType, Type
 from ..ir.visitor import Rewriter, walk
 from .base import Pass, program_pass
-from .wrapper_directions import WRAPPERS
+from .wrapper_directions import WRAPPERS, with_leading_args
 
 
 def materialize_valid_shape_symbols() -> Pass:
@@ -83,12 +83,7 @@ class _Callers(Rewriter):
             return made
         callee, symbols = entry
         extents = [_extent(symbol, callee, made) for symbol in symbols]
-        attrs = dict(made.attrs)
-        if attrs.get("arg_directions"):
-            attrs["arg_directions"] = [*(ArgDirection.Scalar for _ in extents), *attrs["arg_directions"]]
-        if attrs.get("arg_direction_overrides"):
-            attrs["arg_direction_overrides"] = [i + len(extents) for i in attrs["arg_direction_overrides"]]
-        return made.replace(args=NodeList([*extents, *made.args]), attrs=attrs)
+        return with_leading_args(made, extents)
 
     visit_submit = visit_call
 

@@ -54,6 +54,7 @@ PIPELINE: tuple[str, ...] = (
     "allocate_memory_addr",
     "fold_no_op_reshape",
     "fuse_create_assemble_to_slice",
+    "materialize_window_strides",
     "derive_call_directions",
     "auto_derive_task_dependencies",
     "expand_manual_phase_fence",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..ir.enums import FunctionType, ParamDirection
-from ..ir.expr import Call, GlobalVar, Submit
+from ..ir.enums import ArgDirection, FunctionType, ParamDirection
+from ..ir.expr import Call, Expr, GlobalVar, Submit
 from ..ir.node import NodeList
 from ..ir.program import Function, Program
 from ..ir.visitor import Visitor
@@ -64,6 +64,16 @@ def _handed_on(function: Function, lineage: ReturnLineage) -> list[tuple[str, in
 
     FunctionCalls(note).visit(function.body)
     return found
+
+
+def with_leading_args(call: Call | Submit, scalars: Sequence[Expr]) -> Call | Submit:
+    """``call`` with ``scalars`` before its arguments; what it says of arguments goes on saying it of the same ones."""
+    attrs = dict(call.attrs)
+    if attrs.get("arg_directions"):
+        attrs["arg_directions"] = [*(ArgDirection.Scalar for _ in scalars), *attrs["arg_directions"]]
+    if attrs.get("arg_direction_overrides"):
+        attrs["arg_direction_overrides"] = [i + len(scalars) for i in attrs["arg_direction_overrides"]]
+    return call.replace(args=NodeList([*scalars, *call.args]), attrs=attrs)
 
 
 def with_wrapper_directions(program: Program, lineage: ReturnLineage) -> Program:

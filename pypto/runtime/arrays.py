@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,28 +14,51 @@ from ..errors import user_error
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Var, tensor_type_of
 from ..ir.naming import written_name
-from ..ir.types import DistributedTensorType
+from ..ir.types import DistributedTensorType, TensorType
+from ..passes.materialize_window_strides.analysis import stated_strides
 from ..pto.numerics import pack_pairs, unpack_pairs
+from ..simulator.window import Part, part_of
 
 
 class ArrayArg:
-    """One array argument: the memory kernels work on, and the caller's object it stands for."""
+    """One array argument: the memory kernels work on, and the caller's object it stands for.
 
-    __slots__ = ("given", "array", "_copied", "_source")
+    ``strides`` are those the parameter states, in elements; without, elements follow each other.
+    """
 
-    def __init__(self, given: Any, array: np.ndarray) -> None:
+    __slots__ = ("given", "array", "_source")
+
+    def __init__(self, given: Any, array: np.ndarray, strides: Sequence[int] | None = None) -> None:
         self.given = given
-        self._copied = not array.flags.c_contiguous
-        self.array = np.ascontiguousarray(array) if self._copied else array
         self._source = array
+        if strides is None:
+            self.array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        else:
+            self.array = _laid_out(array.shape, array.dtype, strides)
+            self.array[...] = array
 
     def write_back(self) -> None:
-        """After a run, bring results to the caller's memory when kernels worked on a contiguous copy."""
-        if self._copied:
+        """After a run, bring results to the caller's memory when kernels worked on a copy."""
+        if self.array is not self._source:
             self._source[...] = self.array
 
 
-class Pairs(np.ndarray):
+def _laid_out(shape: Sequence[int], dtype: np.dtype, strides: Sequence[int]) -> np.ndarray:
+    """An array of zeros whose elements lie ``strides`` apart."""
+    elements = np.zeros(1 + sum((n - 1) * s for n, s in zip(shape, strides)), dtype)
+    array = np.ndarray(shape, dtype, elements, 0, [s * dtype.itemsize for s in strides])
+    return part_of(array, elements)
+
+
+def _stated_strides(type: TensorType, dims: Mapping[Var, int]) -> list[int] | None:
+    """The strides the memory of a parameter has to have; None where its elements follow each other."""
+    strides = stated_strides(type) if type.layout is TensorLayout.ND else None
+    values = [evaluate_dim(s, dims) for s in strides or ()]
+    known = [v for v in values if v is not None]
+    return known if strides is not None and len(known) == len(values) else None
+
+
+class Pairs(Part):
     """The bytes of FP4 elements as kernels take them, two elements each, the first in the low half."""
 
 
@@ -46,13 +69,24 @@ class PackedArg(ArrayArg):
 
     def __init__(self, given: Any, array: np.ndarray) -> None:
         super().__init__(given, array)
-        self.array = pack_pairs(array).view(Pairs)
+        pairs = pack_pairs(array)
+        if array.flags.c_contiguous or not array.size:
+            self.array = pairs.view(Pairs)
+        else:
+            bytes_apart = [*(s // (2 * array.itemsize) for s in array.strides[:-1]), 1]
+            self.array = _laid_out(pairs.shape, pairs.dtype, bytes_apart).view(Pairs)
+            self.array[...] = pairs
 
     def write_back(self) -> None:
         """After a run, bring what changed to the caller's memory."""
-        made = unpack_pairs(self.array.view(np.ndarray), self._source.dtype)
+        made = unpack_pairs(np.ascontiguousarray(self.array), self._source.dtype)
         if (made.view(np.uint8) != np.ascontiguousarray(self._source).view(np.uint8)).any():
             self._source[...] = made
+
+
+def needs_packing(param: Var, array: np.ndarray) -> bool:
+    """Whether kernels take ``array`` packed: its elements are FP4, one each."""
+    return tensor_type_of(param).dtype in PAIRED and not isinstance(array, Pairs)
 
 
 def is_torch(value: Any) -> bool:
@@ -86,6 +120,7 @@ def _torch_memory(tensor: Any) -> np.ndarray:
 
 def like_caller(array: np.ndarray, torch_like: bool) -> Any:
     """A result the program made, as a torch tensor when the caller works with torch."""
+    array = np.asarray(array)
     if not torch_like:
         return array
     torch = sys.modules["torch"]
@@ -94,18 +129,22 @@ def like_caller(array: np.ndarray, torch_like: bool) -> Any:
     return torch.from_numpy(array)
 
 
-def bind_array(param: Var, value: Any, dims: dict[Var, int], packed: bool = False) -> ArrayArg:
+def bind_array(param: Var, value: Any, dims: dict[Var, int]) -> ArrayArg:
     """Check an array against tensor parameter ``param``; symbolic dimensions take their values in ``dims``.
-
-    ``packed`` gives FP4 elements as kernels take them, `Pairs`, and takes them so as well.
 
     Raises TypeError for something that is no array or has another dtype, ValueError for another shape.
     """
-    type = tensor_type_of(param)
     try:
         array = as_numpy(value)
     except TypeError as error:
         raise user_error(TypeError, f"argument {written_name(param.name_hint)!r}: {error}", param.span) from None
+    check_array(param, array, dims)
+    return ArrayArg(value, array, _stated_strides(tensor_type_of(param), dims))
+
+
+def check_array(param: Var, array: np.ndarray, dims: dict[Var, int], window: bool = False) -> None:
+    """Check dtype and shape as `bind_array`. A ``window`` may be smaller: it is cut at the edge of its tensor."""
+    type = tensor_type_of(param)
     expected = type.dtype.numpy
     pairs = isinstance(array, Pairs)
     if array.dtype != expected and not pairs:
@@ -117,7 +156,8 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int], packed: bool = Fals
         )
     given = [*array.shape[:-1], 2 * array.shape[-1]] if pairs else list(array.shape)
     shape = [_extent(d, n, dims) for d, n in zip(type.shape, given)]
-    if len(type.shape) != array.ndim or given != shape:
+    fits = all(n == want or (window and want is not None and n < want) for n, want in zip(given, shape))
+    if len(type.shape) != array.ndim or not fits:
         wanted = ", ".join(str(_shown(d, dims)) for d in type.shape)
         raise user_error(
             ValueError,
@@ -139,7 +179,6 @@ def bind_array(param: Var, value: Any, dims: dict[Var, int], packed: bool = Fals
             param.span,
             hint="share the elements as pl.FP8E4M3FN",
         )
-    return PackedArg(value, array) if packed and not pairs and type.dtype in PAIRED else ArrayArg(value, array)
 
 
 def new_array(param: Var, dims: Mapping[Var, int]) -> np.ndarray:
@@ -151,7 +190,8 @@ def new_array(param: Var, dims: Mapping[Var, int]) -> np.ndarray:
         name = written_name(param.name_hint)
         message = f"the shape [{wanted}] of {name!r} does not follow from the arguments: give the array"
         raise user_error(ValueError, message, param.span)
-    return np.zeros(shape, type.dtype.numpy)
+    strides = _stated_strides(type, dims)
+    return np.zeros(shape, type.dtype.numpy) if strides is None else _laid_out(shape, type.dtype.numpy, strides)
 
 
 _PACKED = {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 from ..backend import Target
 from ..errors import InternalError, user_error
 from ..ir import expr as E
-from ..ir.enums import CoreType
+from ..ir.enums import CoreType, TensorLayout
 from ..ir.expr import (
     BinaryExpr,
     Call,
@@ -240,16 +240,24 @@ def _create(host: Host, bound: Bound, call: Call) -> np.ndarray:
 
 
 def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
-    source = host._value(bound[bound.decl.args[0].name])
+    """The part of a tensor, as it lies there; cut at the tensor's edge."""
+    from ..simulator.window import part_of
+
+    operand = bound[bound.decl.args[0].name]
+    source, type = host._value(operand), tensor_type_of(operand)
     shape, offset = host._dims(bound, "shape"), host._dims(bound, "offset")
-    for o, n, extent in zip(offset, shape, source.shape):
-        if o < 0 or o + n > extent:
+    leading = len(offset) - len(shape)
+    dropped = (*range(leading), *(int(host._value(d)) + leading for d in bound.dims("drop_dims") or ()))
+    shape = [1] * leading + shape
+    for axis, (o, n, extent) in enumerate(zip(offset, shape, source.shape)):
+        if o < 0 or o > extent or (o == extent and n and axis in dropped):
             raise user_error(
                 ValueError, f"a slice of {shape} at {offset} is outside a tensor of {list(source.shape)}", call.span
             )
-    window = source[tuple(slice(o, o + n) for o, n in zip(offset, shape))]
-    wanted = tuple(int(host._value(d)) for d in tensor_type_of(call).shape)
-    return window if window.shape == wanted else window.reshape(wanted)
+    if type.layout is TensorLayout.DN and shape != list(source.shape):
+        raise user_error(ValueError, "the host takes no windows of a tensor that lies column by column", call.span)
+    window = part_of(source)[tuple(slice(o, o + n) for o, n in zip(offset, shape))]
+    return window.squeeze(dropped) if dropped else window
 
 
 def _assemble(host: Host, bound: Bound, call: Call) -> np.ndarray:
@@ -260,8 +268,16 @@ def _assemble(host: Host, bound: Bound, call: Call) -> np.ndarray:
 
 
 def _reshape(host: Host, bound: Bound, call: Call) -> np.ndarray:
+    import numpy as np
+
     source = host._value(bound[bound.decl.args[0].name])
-    return source.reshape([int(host._value(d)) for d in tensor_type_of(call).shape])
+    shape = [int(host._value(d)) for d in tensor_type_of(call).shape]
+    made = source.reshape(shape) if math.prod(shape) == source.size else None
+    if made is None or not (made.size == 0 or np.shares_memory(made, source)):
+        raise user_error(
+            ValueError, f"{call.op.name} of a window of {list(source.shape)} to {shape} would move elements", call.span
+        )
+    return made
 
 
 def _view(host: Host, bound: Bound, call: Call) -> np.ndarray:

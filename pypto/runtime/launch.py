@@ -16,7 +16,7 @@ from ..ir.types import CommCtxType, DistributedTensorType, ScalarType, TensorTyp
 from ..passes.pipe_workspace import buffer_of, ring_offsets
 from ..passes.return_lineage import returned_params
 from ..passes.vector_lanes import vector_lanes
-from .arrays import ArrayArg, bind_array
+from .arrays import PackedArg, check_array, needs_packing
 from .host import Host, Launch
 
 if TYPE_CHECKING:
@@ -64,25 +64,27 @@ class Launcher:
         ``blocks`` launches it on so many blocks; without, it is part of the block ``place``, or a block of its own.
         """
         dims: dict[Var, int] = {}
-        packed = is_incore_type(function.func_type) or function.func_type is FunctionType.Group
-        bound = [bind_array(p, v, dims, packed) if isinstance(p.type, TensorType) else v
-                 for p, v in zip(function.params, values)]  # fmt: skip
-        run = partial(self._in_place, function, bound, dims)
+        for param, value in zip(function.params, values):
+            if isinstance(param.type, TensorType):
+                check_array(param, value, dims, window=True)
+        packs = is_incore_type(function.func_type) or function.func_type is FunctionType.Group
+        packed = {id(v): PackedArg(v, v) for p, v in zip(function.params, values)
+                  if packs and isinstance(p.type, TensorType) and needs_packing(p, v)}  # fmt: skip
+        arrays = [packed[id(v)].array if id(v) in packed else v for v in values]
+        run = partial(self._in_place, function, arrays, dims)
         if blocks is None:
             results = yield from run(place or Place(self._groups(function, 1)[0]))
         else:
             tasks = [self.scheduler.spawn(f"{self.who}block {group.index} of {function.name}", run(Place(group)))
                      for group in self._groups(function, blocks)]  # fmt: skip
-            results = (yield from self.scheduler.join(tasks))[-1] if tasks else _returned(function, bound)
-        for b in bound:
-            if isinstance(b, ArrayArg):
-                b.write_back()
-        given = {id(b.array): v for b, v in zip(bound, values) if isinstance(b, ArrayArg)}
+            results = (yield from self.scheduler.join(tasks))[-1] if tasks else _returned(function, arrays)
+        for argument in packed.values():
+            argument.write_back()
+        given = {id(p.array): p.given for p in packed.values()}
         return [given.get(id(r), r) for r in results]
 
-    def _in_place(self, function: Function, bound: Sequence[Any], dims: Mapping[Var, int], place: Place) -> Steps:
+    def _in_place(self, function: Function, arrays: Sequence[Any], dims: Mapping[Var, int], place: Place) -> Steps:
         """Run one block of a function on arguments that are checked."""
-        arrays = [b.array if isinstance(b, ArrayArg) else b for b in bound]
         if is_incore_type(function.func_type):
             yield from self._kernel(function, arrays, dims, place)
             return _returned(function, arrays)
@@ -184,6 +186,5 @@ def _returned(function: Function, values: Sequence[Any]) -> list[Any]:
     for index in returned_params(function):
         if index is None:
             raise InternalError(f"{function.name!r} returns a value that is not a parameter", function.span)
-        value = values[index]
-        found.append(value.array if isinstance(value, ArrayArg) else value)
+        found.append(values[index])
     return found

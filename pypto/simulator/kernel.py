@@ -30,7 +30,7 @@ from .ranks import Slice
 from .report import SimReport
 from .scalars import width, wrap
 from .scheduler import Scheduler, Steps, run_alone
-from .window import Buffer, Pointer
+from .window import Buffer, Part, Pointer
 
 Argument = np.ndarray | int | float | np.generic
 
@@ -79,7 +79,8 @@ class SimKernel:
     ) -> SimReport:
         """Run one block on ``args``, the function's parameters in order; arrays are filled in place.
 
-        A ``!pto.ptr<f32>`` takes a C-contiguous f32 array of any shape, a scalar a number. On-chip
+        A ``!pto.ptr<f32>`` takes a C-contiguous f32 array of any shape, a scalar a number. A `Part` of a larger array
+        is given as it lies there: the kernel has to state its strides. On-chip
         memories start filled with the byte ``poison``, 0xFF being NaN in every float type and -1 in
         every integer. ``sanitize`` refuses reads of elements nothing wrote, misaligned vector
         operands, results that overwrite a source while it is read, and scratch that overlaps data.
@@ -144,11 +145,14 @@ def _pointer(what: str, dtype: np.dtype, value: Argument) -> Pointer:
         raise TypeError(f"{what} must be an array of {dtype.name}, got {type(value).__name__}")
     if value.dtype != dtype:
         raise TypeError(f"{what} must be an array of {dtype.name}, got {value.dtype.name}")
-    if not value.flags.c_contiguous:
+    contiguous = value.flags.c_contiguous
+    if isinstance(value, Part) and (isinstance(value, Slice) or not contiguous):
+        found = value.pointer(what)
+        if found is not None:
+            return found
+    if not contiguous:
         raise ValueError(f"{what} must be C-contiguous")
-    if isinstance(value, Slice) and value.pointer is not None:
-        return value.pointer
-    return Pointer(Buffer(what, value.reshape(-1)), 0)
+    return Pointer(Buffer(what, value.reshape(-1)), 0, value.shape if isinstance(value, Part) else None)
 
 
 class SimModule:

@@ -18,7 +18,7 @@ from pypto.ir.comm_layout import (
 )
 
 from .scheduler import Event
-from .window import Buffer, Pointer
+from .window import Buffer, Part
 
 _ALIGNMENT = 512
 """Bytes whose multiple each rank's slice starts at."""
@@ -53,7 +53,7 @@ class Window:
         stride = memory.stride // dtype.itemsize
         for rank in range(memory.ranks):
             own = self.buffer.elements[rank * stride : rank * stride + count].reshape(shape).view(Slice)
-            own.window, own.rank = self, rank
+            own.window, own.rank, own.buffer = self, rank, self.buffer
             self.slices.append(own)
 
     @classmethod
@@ -84,26 +84,16 @@ class Window:
         return words
 
 
-class Slice(np.ndarray):
+class Slice(Part):
     """A rank's slice of a window, or a part of it."""
 
     window: Window | None = None
     rank: int = 0
 
     def __array_finalize__(self, obj: Any) -> None:
+        super().__array_finalize__(obj)
         if isinstance(obj, Slice):
             self.window, self.rank = obj.window, obj.rank
-
-    @property
-    def pointer(self) -> Pointer | None:
-        """Where in the window the slice starts; None for an array that has left it, as a copy does."""
-        if self.window is None:
-            return None
-        elements = self.window.buffer.elements
-        offset = self.__array_interface__["data"][0] - elements.__array_interface__["data"][0]
-        if not 0 <= offset < elements.nbytes:
-            return None
-        return Pointer(self.window.buffer, offset // elements.itemsize)
 
 
 def context_of(array: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,10 +26,11 @@ class Buffer:
 
 
 class Pointer(NamedTuple):
-    """A position in a buffer, in elements."""
+    """A position in a buffer, in elements. ``limits`` are the extents of a part of a tensor that begins there."""
 
     buffer: Buffer
     offset: int
+    limits: tuple[int, ...] | None = None
 
     def at(self, index: int) -> int:
         """Position of an element from here. Raises PtoError outside the buffer."""
@@ -37,6 +38,38 @@ class Pointer(NamedTuple):
         if not 0 <= position < self.buffer.size:
             raise PtoError(f"element {position} is outside {self.buffer.name}, which has {self.buffer.size}")
         return position
+
+
+class Part(np.ndarray):
+    """An array whose elements lie in a larger one, ``buffer``, and need not follow each other."""
+
+    buffer: Buffer | None = None
+
+    def __array_finalize__(self, obj: Any) -> None:
+        if isinstance(obj, Part):
+            self.buffer = obj.buffer
+
+    def pointer(self, name: str) -> Pointer | None:
+        """Where the part begins in memory that errors call ``name``; None for an array that has left it, as a copy."""
+        if self.buffer is None:
+            return None
+        memory, item = self.buffer.bytes, self.itemsize
+        offset = self.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+        if not 0 <= offset < max(1, memory.nbytes):
+            return None
+        buffer = self.buffer
+        if buffer.changed is None or buffer.dtype != self.dtype:
+            buffer = Buffer(name, memory[: memory.nbytes // item * item].view(self.dtype), buffer.changed)
+        return Pointer(buffer, offset // item, self.shape)
+
+
+def part_of(array: np.ndarray, elements: np.ndarray | None = None) -> Part:
+    """``array`` as a part of its memory, of which ``elements`` are all: those of a contiguous array, unless given."""
+    if isinstance(array, Part) and array.buffer is not None:
+        return array
+    made = array.view(Part)
+    made.buffer = Buffer("a tensor", array.reshape(-1) if elements is None else elements)
+    return made
 
 
 class View(NamedTuple):
@@ -49,8 +82,10 @@ class View(NamedTuple):
 
     def window(self, offsets: tuple[int, ...], sizes: tuple[int, ...]) -> Window:
         """A window of this view. Raises PtoError when it leaves the view or the array behind it."""
-        buffer, start = self.pointer
+        buffer, start, limits = self.pointer
         low = high = 0
+        if limits is not None and len(limits) == len(sizes) and 0 not in sizes:
+            _check_limits(buffer, offsets, sizes, limits)
         for axis, (offset, size, extent, stride) in enumerate(
             zip(offsets, sizes, self.shape, self.strides, strict=True)
         ):
@@ -73,6 +108,18 @@ class View(NamedTuple):
         if 0 in sizes:
             return Window(np.empty(sizes, buffer.dtype), self.layout, buffer)
         return Window(np.ndarray(sizes, buffer.dtype, buffer.bytes, start * item, strides), self.layout, buffer)
+
+
+def _check_limits(
+    buffer: Buffer, offsets: tuple[int, ...], sizes: tuple[int, ...], limits: tuple[int, ...]
+) -> None:
+    for axis, (offset, size, limit) in enumerate(zip(offsets, sizes, limits)):
+        if offset + size > limit:
+            raise PtoError(
+                f"window of {buffer.name} takes elements {offset}..{offset + size} of axis {axis}, but the tensor it "
+                f"is a slice of ends after {limit}",
+                hint="read only what is there: valid_shape, or clamp=True in the slice",
+            )
 
 
 class Window:
