@@ -323,3 +323,22 @@ def test_a_program_without_windows_is_left_alone():
 
 
 PLAIN = "x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]"
+
+
+def test_windows_of_fp4_elements():
+    more = """
+    @pl.function(type=pl.FunctionType.InCore)
+    def widen(self, x: pl.Tensor[[16, 64], pl.FP4], out: pl.Out[pl.Tensor[[16, 64], pl.BF16]]
+              ) -> pl.Tensor[[16, 64], pl.BF16]:
+        written = pl.store(pl.cast(pl.load(x, [0, 0], [16, 64]), pl.BF16), [0, 0], out)
+        return written
+"""
+    source = program(
+        "out = self.widen(pl.slice(x, [16, 64], [0, 64]), out)\nreturn out",
+        "x: pl.Tensor[[16, 256], pl.FP4], out: pl.Out[pl.Tensor[[16, 64], pl.BF16]]",
+        more,
+    )
+    values = np.random.default_rng(2).choice([-6, -1.5, 0, 0.5, 1, 3], (16, 256))
+    out = np.zeros((16, 64), pl.BF16.numpy)
+    pl.compile(source, target="Ascend950")(values.astype(pl.FP4.numpy), out)
+    assert (out.astype(np.float64) == values[:, 64:128]).all()
