@@ -74,6 +74,8 @@ class Quirks:
     """Events between cores need a workspace named before the first one (``pto.set_ffts``)."""
     tinsert_f32_destination: bool
     """``pto.tinsert`` from Acc may write f32 to Mat; otherwise only f16 and bf16."""
+    gather_behind_scratch: bool
+    """``pto.tgather`` that compares works in the bytes behind its scratch tile, too."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,6 +114,7 @@ ASCEND910B = Target(
         no_split_dual_aiv_dispatch=True,
         event_workspace=True,
         tinsert_f32_destination=False,
+        gather_behind_scratch=True,
     ),
 )
 
@@ -191,6 +192,7 @@ ASCEND950 = Target(
         no_split_dual_aiv_dispatch=False,
         event_workspace=False,
         tinsert_f32_destination=True,
+        gather_behind_scratch=False,
     ),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType
@@ -13,9 +14,9 @@ from ..ir.naming import written_name
 from ..ir.types import TensorType, TensorView, TileType
 from ..ops.registry import Bound, Pto, rebind
 from ..ops.rules import dims_text
-from ..ops.tile_gather import MaskPattern
+from ..ops.tile_gather import MaskPattern, compare_scratch
 from .context import Op, Value
-from .instructions import attributes, destination, dps, instruction, operand
+from .instructions import attributes, destination, dps, instruction, operand, refuse_gaps
 from .tensors import flat_offset, strides_of, tensor_view_op, window
 from .types import tile_text
 
@@ -55,6 +56,46 @@ def masked(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Va
     attrs = [("maskPattern", f"#pto.mask_pattern<{pattern}>"), ("axis", '"row"')]
     kernel.add(Op("dps_masked", mnemonic=pto.mnemonic, ins=[source], outs=[out], attrs=attrs))
     return out
+
+
+def gather_compare(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
+    """Positions by a comparison, and how many: two tiles."""
+    outs = kernel.parts(call, result)
+    ins = [
+        kernel.value(bound["src"]),
+        operand(kernel, bound["kvalue"], bound.type("src").dtype),
+        _compare_room(kernel, bound, call),
+    ]
+    attrs = attributes(pto, bound)
+    kernel.add(Op("dps", mnemonic=pto.mnemonic, ins=ins, outs=outs, attrs=attrs, inline_attrs=False))
+
+
+def _compare_room(kernel: KernelBuilder, bound: Bound, call: Call) -> Value:
+    """The scratch of a comparing gather. Where it works behind its tile, that tile is the head of the scratch given."""
+    tmp, source = bound.type("tmp"), bound.type("src")
+    if not kernel.target.quirks.gather_behind_scratch:
+        return kernel.value(bound["tmp"])
+    refuse_gaps(kernel, bound.decl, bound["tmp"])
+    rows, columns = (_extent(d) for d in source.shape)
+    mask, needed = compare_scratch(rows, columns, source.dtype)
+    given = tmp.dtype.storage_bytes(prod(_extent(d) for d in tmp.shape))
+    if given < needed:
+        raise user_error(
+            ValueError,
+            f"{call.op.name} on {kernel.target.name} keeps masks, positions and values in tmp: {needed} bytes, and tmp "
+            f"has {given}",
+            call.span,
+            f"tmp = pl.create_tile([1, {needed}], dtype=pl.UINT8)",
+        )
+    if tmp.memref is None or not kernel.options.addresses:
+        raise user_error(
+            ValueError,
+            f"{call.op.name} on {kernel.target.name} works behind its scratch tile, which PTOAS knows nothing of",
+            call.span,
+            "let pypto plan memory: memory_planner=passes.MemoryPlanner.PYPTO",
+        )
+    head = TileType([rows, mask], DataType.UINT8, None, None, tmp.memory_space)
+    return kernel.buffers.at(head, tmp.memref.byte_offset, index_const(0), "gather_room")
 
 
 def whole(kernel: KernelBuilder, tensor: Var, name: str = "") -> Value:
@@ -244,6 +285,7 @@ GATHER_FORMS: dict[str, Form] = {
     "gather": gather,
     "scatter": dps,
     "gather_mask": masked,
+    "gather_compare": gather_compare,
     "scatter_mask": masked,
     "mgather": mgather,
     "mscatter": mscatter,

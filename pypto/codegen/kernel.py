@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from ..backend.target import Target
@@ -26,7 +26,7 @@ from ..ir.stmt import (
     YieldStmt,
     flatten_to_stmts,
 )  # fmt: skip
-from ..ir.types import CommCtxType, DistributedTensorType, ScalarType, TensorType, TileType
+from ..ir.types import CommCtxType, DistributedTensorType, ScalarType, TensorType, TileType, TupleType
 from ..ir.visitor import Visitor, walk
 from ..ops.registry import decl_of
 from .buffers import Buffers
@@ -221,6 +221,31 @@ class KernelBuilder:
             found = self.values[var] = self.buffers.of(var)
         return found
 
+    def parts(self, call: Call, result: Var | None) -> list[Value]:
+        """The handles of all tiles an operator gives: those of the variables its tuple is taken apart into."""
+        assert isinstance(call.type, TupleType)
+        handles = []
+        for i in range(len(call.type.types)):
+            taken = self._taken.get((result, i), ())
+            if len(taken) != 1:
+                raise user_error(
+                    ValueError,
+                    f"result {i} of {call.op.name} is taken {'more than once' if taken else 'nowhere'}",
+                    call.span,
+                    f"take all results where they are made, each once: a, b = pl.{call.op.name}(..)",
+                )
+            handles.append(self.handle(taken[0]))
+        return handles
+
+    @cached_property
+    def _taken(self) -> dict[tuple[Expr | None, int], list[Var]]:
+        """The variables that elements of tuples are assigned to."""
+        found: dict[tuple[Expr | None, int], list[Var]] = {}
+        for stmt in walk(self.function):
+            if isinstance(stmt, AssignStmt) and isinstance(stmt.value, TupleGetItemExpr):
+                found.setdefault((stmt.value.tuple, stmt.value.index), []).append(stmt.var)
+        return found
+
     def scalar_call(self, call: Call) -> Value:
         """A call whose value is a scalar."""
         result = self.emit_call(call, None)
@@ -250,6 +275,8 @@ class KernelBuilder:
                 self.pointers[var] = self.pointers[value]
             if value in self.slices:
                 self.slices[var] = self.slices[value]
+        elif isinstance(value, TupleGetItemExpr) and var in self.values:
+            return  # written where the tuple was made
         elif isinstance(value, (MakeTuple, TupleGetItemExpr)):
             raise self.unsupported(value, f"a tuple in {var.name_hint!r}")
         else:

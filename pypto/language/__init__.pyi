@@ -824,7 +824,7 @@ def neg(tile: ScalarLike, *, span: Span | None = ...) -> Scalar:
 
 @overload
 def not_(tile: Tile, *, span: Span | None = ...) -> Tile:
-    """The bitwise complement of each element (int16, uint16)."""
+    """The bitwise complement of each element, an integer; 910B has 16-bit ones only."""
 @overload
 def not_(input: Tensor, *, span: Span | None = ...) -> Tensor:
     """The bitwise complement of each element (int16, uint16)."""
@@ -1722,8 +1722,8 @@ class tile:
         *,
         span: Span | None = ...,
     ) -> Any:
-        """Row by row, the indices (plus ``offset``) of elements that compare with ``kvalue``, at most ``out_cols``, and
-        their counts.
+        """Row by row, the indices (plus ``offset``) of elements that compare with ``kvalue``, and how many they are: at
+        most ``out_cols``. What follows them in a row is not written. The 910B uses all of ``tmp``.
         """
 
     @staticmethod
@@ -1996,7 +1996,7 @@ class tile:
 
     @staticmethod
     def not_(tile: Tile, *, span: Span | None = ...) -> Tile:
-        """The bitwise complement of each element (int16, uint16)."""
+        """The bitwise complement of each element, an integer; 910B has 16-bit ones only."""
 
     @staticmethod
     def or_(lhs: Tile, rhs: Tile | ScalarLike, *, span: Span | None = ...) -> Tile:
@@ -2706,8 +2706,8 @@ class tensor:
         *,
         span: Span | None = ...,
     ) -> Tensor:
-        """Row by row, the indices (plus ``offset``) of elements that compare with ``kvalue``, at most ``out_cols``, and
-        their counts.
+        """Row by row, the indices (plus ``offset``) of elements that compare with ``kvalue``, and how many they are: at
+        most ``out_cols``. What follows them in a row is not written.
         """
 
     @staticmethod

@@ -95,9 +95,8 @@ declare(
     "tensor.gather_compare",
     f"in input: tensor, in kvalue: scalar like input, {COMPARE}",
     _gather_compare,
-    "Row by row, the indices (plus ``offset``) of elements that compare with ``kvalue``, at most ``out_cols``, and "
-    "their "
-    "counts.",
+    "Row by row, the indices (plus ``offset``) of elements that compare with ``kvalue``, and how many they are: at "
+    "most ``out_cols``. What follows them in a row is not written.",
     tile_form="tile.gather_compare",
 )
 

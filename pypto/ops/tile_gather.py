@@ -159,8 +159,21 @@ def gathered_pair(b: Bound, name: str) -> tuple[list[Expr], list[Expr]]:
 
 
 def _gather_compare(b: Bound) -> Type:
+    """The pair of tiles, valid in the rows that the source is."""
     found, counts = gathered_pair(b, "src")
-    return TupleType([tile_type(found, _D.INT32, (), _M.Vec), tile_type(counts, _D.INT32, (), _M.Vec)])
+    rows = valid_of(b, "src")[0]
+    return TupleType([
+        tile_type(found, _D.INT32, [rows, found[1]], _M.Vec), tile_type(counts, _D.INT32, [counts[0], rows], _M.Vec)
+    ])  # fmt: skip
+
+
+def compare_scratch(rows: int, columns: int, dtype: DataType) -> tuple[int, int]:
+    """Bytes of a row of the masks that a comparing gather keeps, and of all that it keeps.
+
+    After the masks come a position for each element and the value for each row.
+    """
+    mask = -(-columns // 256) * 32
+    return mask, -(-(rows * (mask + columns * 4) + dtype.storage_bytes(rows)) // 32) * 32
 
 
 COMPARE = "attr cmp_mode: CmpMode! = 'eq', attr offset: int! = 0, attr out_cols: int!"
@@ -168,9 +181,8 @@ declare(
     "tile.gather_compare",
     f"in src: tile, in kvalue: scalar like src, out tmp: tile, {COMPARE}",
     _gather_compare,
-    "Row by row, the indices (plus ``offset``) of elements that compare with ``kvalue``, at most ``out_cols``, and "
-    "their "
-    "counts.",
+    "Row by row, the indices (plus ``offset``) of elements that compare with ``kvalue``, and how many they are: at "
+    "most ``out_cols``. What follows them in a row is not written. The 910B uses all of ``tmp``.",
     core=Core.VECTOR,
     spaces=vec("src", "tmp"),
     inplace_safe=False,

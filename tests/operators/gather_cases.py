@@ -315,4 +315,67 @@ pl.store(acc, [0, 0], y0)
     return cases
 
 
-CASES = [*by_index(), *by_pattern(), *sorts(), *exhausted(), *rows_replaced(), *from_memory()]
+MATCHES = 8
+
+
+def matching(mode: str) -> Any:
+    """In operand 0 rows of which `MATCHES` elements compare with 3, which operand 1 holds."""
+
+    def make(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, along: int = 0) -> Array:
+        if along == 1:
+            return np.full(shape, 3, dtype)
+        extremes = [np.nan, -np.inf, -0.0] if is_float(dtype) else [-3, -100, 0]
+        data = rng.choice(np.array([1, 2, 0, *extremes], dtype), shape)
+        for row in data:
+            columns = rng.choice(row.size, MATCHES, replace=False)
+            row[columns] = 3 if mode == "eq" else rng.choice(np.array([4, 100], dtype), MATCHES)
+            if mode == "gt" and is_float(dtype):
+                row[columns[0]] = np.inf
+        return data
+
+    return make
+
+
+def first_matches(mode: str, offset: int) -> Any:
+    """What a comparing gather gives for such rows."""
+    compare = np.equal if mode == "eq" else np.greater
+
+    def reference(x: Array, k: Array, *rest: Any) -> None:
+        *rows, y, counts = rest
+        for row in range(rows[0] if rows else len(x)):
+            found = np.flatnonzero(compare(x[row], k.ravel()[0]))
+            y[row], counts[0, row] = found + offset, found.size
+
+    return reference
+
+
+def by_comparison() -> list[Case]:
+    cases = []
+    for mode in ("eq", "gt"):
+        gather = f"""
+k = pl.read(x1, [0])
+t = pl.load(x0, [0, 0], [16, 64], valid_shape=[i0, 64])
+tmp = pl.create_tile([1, 8192], dtype=pl.UINT8)
+found, counts = pl.tile.gather_compare(t, k, tmp, cmp_mode="{mode}", offset=5, out_cols=8)
+pl.store(found, [0, 0], y0)
+pl.store(counts, [0, 0], y1)
+"""
+        outputs = [((16, MATCHES), D.INT32), ((1, 16), D.INT32)]
+        script = Script("tile.gather_compare", gather, [(16, 64), (1,)], outputs, first_matches(mode, 5),
+                        ((16,), (5,), (0,)), make=matching(mode))  # fmt: skip
+        cases.append(script.case(comparable(mode), mode))
+    return cases
+
+
+def comparable(mode: str) -> Any:
+    """The dtypes that targets compare in a gather."""
+
+    def dtypes(target: Any) -> tuple[DataType, ...]:
+        if target.module_arch == "a5":
+            return (D.INT16, D.INT32, D.FP16, D.FP32)
+        return (D.INT32, D.FP16, D.FP32) if mode == "eq" else (D.FP16, D.FP32)
+
+    return dtypes
+
+
+CASES = [*by_index(), *by_comparison(), *by_pattern(), *sorts(), *exhausted(), *rows_replaced(), *from_memory()]

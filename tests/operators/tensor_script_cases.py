@@ -8,7 +8,7 @@ import numpy as np
 from cast_cases import converted
 from cube_cases import acc, product
 from elementwise_cases import ADD, BINARY, with_scalar
-from gather_cases import PATTERNS, distinct, positions, sorted_runs
+from gather_cases import MATCHES, PATTERNS, comparable, distinct, first_matches, matching, positions, sorted_runs
 from memory_cases import pad_of
 from operator_harness import Case, Script, Vector, fixed
 from operator_values import Array, is_float, small, wrap
@@ -385,6 +385,16 @@ def paged() -> list[Case]:
         )
     pages = "pl.tensor.paged_gather(x0, x1, x2, block_size=8, size=64, max_indices=16, space=pl.Mem.Vec)"
     inputs = [(64, 64), ((1, 16), D.INT32), ((1, 8), D.INT32)]
+    compared = """
+found, counts = pl.tensor.gather_compare(x0, pl.tensor.read(x1, [0]), cmp_mode="eq", out_cols=8)
+y0 = pl.assemble(y0, found, [0, 0])
+y1 = pl.assemble(y1, counts, [0, 0])
+"""
+    outputs = [((16, MATCHES), D.INT32), ((1, 16), D.INT32)]
+    cases.append(
+        Script("tensor.gather_compare", compared, [(16, 64), (1,)], outputs, first_matches("eq", 0),
+               make=matching("eq"), tensors=True).case(comparable("eq"))
+    )  # fmt: skip
     cases.append(script("tensor.paged_gather", pages, inputs, (16, 64), from_pages, make=_pages))
     return cases
 

@@ -347,3 +347,22 @@ def test_an_extent_is_within_its_tile_without_an_address_too():
     kernel.emit(f"%t = pto.alloc_tile valid_row = {kernel.const(9)} valid_col = {kernel.const(16)} : "
                 + tile_type(8, 16, "f32", valid=("?", "?")))  # fmt: skip
     refused(kernel, "9 valid rows in a tile with 8")
+
+
+@pytest.mark.parametrize(
+    ("ins", "outs", "message"),
+    [
+        (["s"], ["d"], "takes one of indices, a kValue and a maskPattern"),
+        (["s", "k", "t"], ["d"], "has a 'cdst' when it compares with a kValue, and only then"),
+        (["s", "i", "t"], ["d", "c"], "has a 'cdst' when it compares with a kValue, and only then"),
+        (["s", "k"], ["d", "c"], "needs 'tmp'"),
+        (["s", "k", "t"], ["s", "c"], "element type f32 of 'dst' is not supported"),
+    ],
+)
+def test_forms_of_a_gather_in_text(ins, outs, message):
+    made = Kernel()
+    kinds = {"s": "f32", "i": "i32", "d": "i32", "c": "i32", "t": "ui8"}
+    tiles = {name: made.tile(tile_type(8, 32, kind)) for name, kind in kinds.items()}
+    tiles["k"] = f"{made.param('f32')}:f32"
+    made.op("tgather", [tiles[name] for name in ins], [tiles[name] for name in outs])
+    refused(made, message)

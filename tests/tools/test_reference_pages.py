@@ -59,7 +59,6 @@ WITHOUT_EXAMPLE = {
     **dict.fromkeys(("tile.aic_gather", "tile.aiv_shard", "tensor.get_subblock_idx"), "made from the other form"),
     **dict.fromkeys(("tile.alloc", "tile.tget_scale_addr"), "inserted by passes"),
     **dict.fromkeys(("tile.random", "tensor.random"), "the simulator has no published generator to follow"),
-    **dict.fromkeys(("tile.gather_compare", "tensor.gather_compare"), "no instruction form"),
 }
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ...ir.enums import MemorySpace
-from ...ir.expr import Call, Expr, Submit, Var
+from ...ir.expr import Call, Expr, Submit, TupleGetItemExpr, Var
 from ...ir.node import IRNode
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, ReturnStmt, Stmt, WhileStmt, YieldStmt
-from ...ir.types import TensorType
+from ...ir.types import TensorType, TupleType
 from ...ir.visitor import Visitor
 from ...ops.registry import OpDecl, decl_of, get_decl
 
@@ -132,6 +132,8 @@ class _Collector(Visitor):
     def __init__(self, facts: _Facts) -> None:
         self.facts = facts
         self._joins: list[tuple[tuple[Var, ...], ...]] = []
+        self._tuples: dict[Expr, str] = {}
+        """Results that are taken apart, with the operator."""
 
     def visit_assign_stmt(self, op: AssignStmt) -> None:
         value = op.value
@@ -140,6 +142,10 @@ class _Collector(Visitor):
             return
         if isinstance(value, Call) and is_tensor(op.var):
             self._result(op.var, value)
+        elif isinstance(value, Call) and isinstance(value.type, TupleType):
+            self._tuples[op.var] = value.op.name
+        elif isinstance(value, TupleGetItemExpr) and value.tuple in self._tuples and is_tensor(op.var):
+            self.facts.results[op.var] = self._tuples[value.tuple]
         self.visit(value)
 
     def _result(self, var: Var, call: Call) -> None:

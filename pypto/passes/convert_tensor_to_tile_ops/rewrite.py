@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, ParamDirection
-from ...ir.expr import Call, Expr, IterArg, Var, index_const
+from ...ir.expr import Call, Expr, IterArg, TupleGetItemExpr, Var, index_const
 from ...ir.naming import written_name
 from ...ir.program import Function
 from ...ir.span import Span
@@ -23,7 +23,7 @@ from ...ir.stmt import (
     flatten_to_stmts,
     seq,
 )
-from ...ir.types import TensorType, TileType, Type
+from ...ir.types import TensorType, TileType, TupleType, Type
 from ...ops.registry import decl_of, get_decl
 from ...ops.rules import all_same, dim_text, dims_text, value as static_value
 from ..emitting import EmittingRewriter, build, kind_of
@@ -170,6 +170,9 @@ class Converter(EmittingRewriter):
         value = op.value
         if isinstance(value, Var) and op.var in self.plan.tiles:
             return seq(self._alias(op, value))
+        if isinstance(value, TupleGetItemExpr) and op.var in self.plan.tiles:
+            element = TupleGetItemExpr(self.rewrite(value.tuple), value.index, value.span)
+            return op.replace(value=element, var=self._bind(op.var, element, VEC))
         if isinstance(value, Call) and self._converts(value):
             return self._with_loads(self._assign_converted(op, value), (op.var,), op.span)
         made = op.replace(value=self.rewrite(value), var=self.define(op.var))
@@ -212,7 +215,7 @@ class Converter(EmittingRewriter):
             made = Var(f"{written_name(var.name_hint)}__tile", value.type, value.span)
             self._versions.setdefault(var, {})[kind_of(value).memory_space or space] = made
             return made
-        if isinstance(value.type, TensorType):
+        if isinstance(value.type, (TensorType, TupleType)):
             made = self.vars[var] = Var(var.name_hint, value.type, var.span)
             return made
         return self.define(var)

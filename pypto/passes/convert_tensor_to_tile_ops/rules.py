@@ -13,6 +13,7 @@ from ...ir.naming import written_name
 from ...ir.types import TensorType
 from ...ops.registry import rebind
 from ...ops.rules import dims_text, same, value
+from ...ops.tile_gather import compare_scratch
 from ..emitting import EmittingRewriter, build, kind_of
 from .plan import Role, role_of
 
@@ -309,13 +310,21 @@ def _tile_name(call: Call) -> str:
 
 
 @rule("tensor.gather_compare")
-def _not_compiled(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    raise user_error(
-        NotImplementedError,
-        "this version does not compile pl.tensor.gather_compare inside a kernel",
-        call.span,
-        "compare with pl.cmp, which marks the elements that match",
-    )
+def _gather_compare(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    b = rebind(call)
+    source = cv.tile(b["input"])
+    rows, columns = (value(d) for d in kind_of(source).shape)
+    if rows is None or columns is None:
+        raise user_error(
+            ValueError,
+            f"{call.op.name} needs an input of known shape: its scratch depends on it",
+            call.span,
+            "slice the tensor to a shape of constants first, with valid_shape= for what there is of it",
+        )
+    _, size = compare_scratch(rows, columns, kind_of(source).dtype)
+    tmp = scratch(cv, "gather_tmp", [index_const(1), index_const(size)], DataType.UINT8, call)
+    stated = {name: b[name] for name in ("cmp_mode", "offset", "out_cols")}
+    return build("tile.gather_compare", source, cv.rewrite(b["kvalue"]), tmp, span=call.span, **stated)
 
 
 # Broadcasts.

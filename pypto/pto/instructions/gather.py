@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..checks import dtypes, item_size, row_major, same_dtype, same_item_size, same_valid, valid_axis, vec
+from ..checks import dtypes, item_size, row_major, same_dtype, same_item_size, same_valid, scalar_of, valid_axis, vec
 from ..errors import PtoError
-from ..runtime import Array, TileValue, vector_cost
+from ..runtime import Array, TileValue, to_scalar, vector_cost
 from ..spec import Run, Site, declare
 
 
@@ -39,9 +41,13 @@ PATTERNS: dict[str, tuple[int, int]] = {
 
 
 def _one_form(site: Site) -> None:
-    if site.has("indices") == (site.attrs["maskPattern"] is not None):
-        raise PtoError("'pto.tgather' takes either indices or a maskPattern")
-    for check in _INDEX_CHECKS if site.has("indices") else _MASK_CHECKS:
+    forms = {"indices": _INDEX_CHECKS, "kValue": _COMPARE_CHECKS, "maskPattern": _MASK_CHECKS}
+    named = [name for name in forms if site.has(name) or (name == "maskPattern" and site.attrs[name] is not None)]
+    if len(named) != 1:
+        raise PtoError("'pto.tgather' takes one of indices, a kValue and a maskPattern")
+    if site.has("cdst") != (named == ["kValue"]):
+        raise PtoError("'pto.tgather' has a 'cdst' when it compares with a kValue, and only then")
+    for check in forms[named[0]]:
         check(site)
 
 
@@ -52,17 +58,56 @@ _INDEX_CHECKS = (
     row_major("indices"),
     same_valid("dst", "indices"),
 )
+def _comparison(site: Site) -> None:
+    mode = site.attrs["cmpMode"]
+    if not site.has("tmp"):
+        raise PtoError("'pto.tgather' needs 'tmp' when it compares with a kValue")
+    if mode not in ("eq", "gt"):
+        raise PtoError(f"'pto.tgather' compares for eq or gt, not {mode}")
+    if mode == "gt" and site.arch == "a2a3" and site.tile("src").dtype == "i32":
+        raise PtoError("'pto.tgather' compares i32 elements for eq only on a2a3")
+
+
+_COMPARE_CHECKS = (
+    dtypes("src", "f16 f32 i32", "i16 i32 f16 f32"),
+    dtypes("dst", "i32"),
+    dtypes("cdst", "i32"),
+    scalar_of("kValue", "src"),
+    row_major("cdst", "tmp"),
+    _comparison,
+)
 _MASK_CHECKS = (item_size("src", "dst", bytes=(1, 2, 4)), same_item_size("src", "dst"))
 
 
 def _gather(site: Site) -> Run:
     if site.attrs["maskPattern"] is not None:
         return _gather_pattern(site)
+    if site.has("kValue"):
+        return _gather_matches(site)
 
-    def run(src: TileValue, indices: TileValue, dst: TileValue) -> None:
+    def run(src: TileValue, indices: TileValue, value: None, dst: TileValue, counts: None) -> None:
         if indices.valid != dst.valid:
             raise PtoError(f"'pto.tgather': {indices.valid} indices for {dst.valid} valid elements of 'dst'")
         dst.write(_pick(site, src, indices.read().astype(np.int64)))
+
+    return run
+
+
+def _gather_matches(site: Site) -> Run:
+    compare = np.equal if site.attrs["cmpMode"] == "eq" else np.greater
+    dtype, offset = site.tile("src").numpy, site.attrs["offset"]
+
+    def run(src: TileValue, indices: None, value: Any, dst: TileValue, counts: TileValue) -> None:
+        hits = compare(src.read(), to_scalar(value, dtype))
+        found, rows, room = hits.sum(axis=1, dtype=np.int32), src.valid[0], dst.valid[1]
+        if dst.valid[0] < rows or counts.valid[1] < rows or counts.valid[0] < 1:
+            raise PtoError(f"'pto.tgather': {rows} rows, for which 'dst' has {dst.valid} and 'cdst' {counts.valid}")
+        if found.max(initial=0) > room:
+            row = int(found.argmax())
+            raise PtoError(f"'pto.tgather': row {row} has {found[row]} matches, and 'dst' has room for {room}")
+        for row in np.flatnonzero(found).tolist():
+            dst.write_at(row, 0, (np.flatnonzero(hits[row])[None] + offset).astype(np.int32))
+        counts.write_at(0, 0, found[None])
 
     return run
 
@@ -72,7 +117,7 @@ def _gather_pattern(site: Site) -> Run:
     by_rows = site.attrs["axis"] == "col"
     dtype = site.tile("dst").numpy
 
-    def run(src: TileValue, indices: None, dst: TileValue) -> None:
+    def run(src: TileValue, indices: None, value: None, dst: TileValue, counts: None) -> None:
         data = src.read()
         taken = data[first::step] if by_rows else data[:, first::step]
         if taken.shape != dst.valid:
@@ -84,15 +129,16 @@ def _gather_pattern(site: Site) -> Run:
 
 declare(
     "tgather",
-    "src indices? ~tmp? -> dst",
+    "src indices? kValue?:scalar ~tmp? -> dst cdst?",
     pipe="V",
-    attrs="maskPattern?:mask_pattern axis?:str",
-    checks=(vec("src", "indices", "tmp", "dst"), row_major("src", "dst"), _one_form),
+    attrs="maskPattern?:mask_pattern axis?:str cmpMode:cmp=eq offset:int=0",
+    checks=(vec("src", "indices", "tmp", "dst", "cdst"), row_major("src", "dst"), _one_form),
     bind=_gather,
     cost=vector_cost(8),
     in_place=False,
     doc="dst[i, j] = src at position indices[i, j] of its buffer, row after row; or the elements a pattern takes, "
-    "their bits unchanged.",
+    "their bits unchanged; or, row by row, offset plus the columns of src that are equal to or greater than kValue, "
+    "their number in cdst: a row of dst has room for them.",
 )
 
 
