@@ -267,7 +267,7 @@ class CompiledProgram:
         def launcher(who: str) -> Launcher:
             return Launcher(functions, self.target, self._kernel, self._report, scheduler, self.sanitize, who)
 
-        if function.is_host_orchestrator:
+        if function.is_host_orchestrator or function.is_host_worker:
             devices = [launcher(f"rank {r}, ") for r in range(self.distributed_config.world_size)]
             workers = SubWorkers(callbacks, rank.torch)
             host = DeviceHost(functions, devices, scheduler, rank.dims, self.target, workers)

@@ -104,6 +104,8 @@ class DeviceHost(Host):
 
     def run_all(self, function: Function, args: Sequence[Any]) -> Steps:
         """Run ``function`` and wait for all it launched; gives its returned values."""
+        if function.is_host_worker:
+            return self.workers.run(function, args)
         results = yield from self.run(function, args)
         yield from self.scheduler.join([r.task for r in self._running])
         return results
@@ -142,10 +144,6 @@ class DeviceHost(Host):
     # Launches
 
     def _result(self, expr: Expr) -> Steps:
-        if isinstance(expr, Submit):
-            retired = expr.predicate is not None and not self._value(expr.predicate)
-            task, results = self._launched(expr, expr.core_num, retired, _tasks(self._value(d) for d in expr.deps))
-            return (*(results if results is not None else (yield from self._ended(task))), task)
         if isinstance(expr, Call) and not isinstance(expr.op, GlobalVar):
             yield from self._wait_for_memory(expr)
         return (yield from super()._result(expr))
@@ -154,31 +152,26 @@ class DeviceHost(Host):
         function = self.functions[call.op.name]
         if function.is_host_orchestrator:
             return (yield from self.run(function, [self._value(a) for a in call.args]))
-        task, results = self._launched(call, core_num, retired, ())
-        return results if results is not None else (yield from self._ended(task))
+        task, results = self._launched(call, core_num, retired)
+        return results if results is not None else (yield from self.scheduler.join([task]))[0]
 
-    def _ended(self, task: Task) -> Steps:
-        return (yield from self.scheduler.join([task]))[0]
-
-    def _launched(
-        self, call: Call | Submit, core_num: Expr | None, retired: bool, deps: Iterable[Task]
-    ) -> tuple[Task, list[Any] | None]:
+    def _launched(self, call: Call | Submit, core_num: Expr | None, retired: bool) -> tuple[Task, list[Any] | None]:
         """Launch a function on its device; the task, and its results where they are arguments."""
         function = self.functions[call.op.name]
         given = [self._value(a) for a in call.args]
         if function.is_host_worker:
-            return self._on_host(function, given, call, deps), None if function.return_types else []
+            return self._on_host(function, given, call), None if function.return_types else []
         device = self._device(call)
         values = [v.on(device) if isinstance(v, (WindowView, WindowContext)) else v for v in given]
         blocks = 0 if retired else self._blocks(function, call, core_num)
         steps = self.launchers[device].launch(function, values, blocks)
         reads, writes = _memory_of(function, values)
-        task = self.start(f"rank {device}, {function.name!r},", device, steps, reads, writes, deps)
+        task = self.start(f"rank {device}, {function.name!r},", device, steps, reads, writes)
         returned = self.lineage.of(function.name)
         known = [given[i] for i in returned if i is not None]
         return task, known if len(known) == len(returned) else None
 
-    def _on_host(self, function: Function, values: list[Any], call: Call | Submit, deps: Iterable[Task]) -> Task:
+    def _on_host(self, function: Function, values: list[Any], call: Call | Submit) -> Task:
         """Launch a sub-worker. It may write all memory that it gets."""
         for arg, value in zip(call.args, values):
             if isinstance(value, WindowView):
@@ -189,7 +182,7 @@ class DeviceHost(Host):
             return self.workers.run(function, values)
 
         memory = [v for v in values if isinstance(v, np.ndarray)]
-        return self.start(f"sub-worker {function.name!r}", None, steps(), [], memory, deps)
+        return self.start(f"sub-worker {function.name!r}", None, steps(), [], memory)
 
     def start(
         self,
@@ -198,15 +191,13 @@ class DeviceHost(Host):
         steps: Steps,
         reads: list[np.ndarray],
         writes: list[np.ndarray],
-        deps: Iterable[Task] = (),
     ) -> Task:
-        """Add a task of ``device``, after those before it there, ``deps``, and those whose memory it uses.
+        """Add a task of ``device``, after those before it there and those whose memory it uses.
 
         A task of the host has no device, and no order but that.
         """
         self._running = [r for r in self._running if not r.task.done]
         before = [r.task for r in self._running if r.conflicts(reads, writes)]
-        before += deps
         if device is not None and device in self._last:
             before.append(self._last[device])
         task = self.scheduler.spawn(name, self._after(before, steps))
@@ -265,14 +256,6 @@ def _on_one_device(call: Call | Submit, arg: Expr) -> Diagnosed:
         call.span,
         hint="do it in the function that is launched on each device",
     )
-
-
-def _tasks(values: Iterable[Any]) -> list[Task]:
-    """The tasks among the ids ``values``, which may be arrays of ids."""
-    from ..simulator.scheduler import Task
-
-    flat = [v for value in values for v in (value if isinstance(value, (list, tuple)) else [value])]
-    return [v for v in flat if isinstance(v, Task)]
 
 
 def _memory_of(function: Function, values: Sequence[Any]) -> tuple[list[np.ndarray], list[np.ndarray]]:

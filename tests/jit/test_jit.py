@@ -11,7 +11,7 @@ from pypto import ir
 from pypto.errors import KernelValueError, ParserError, ParserTypeError, UnsupportedFeatureError
 from pypto.jit import JITFunction
 from pypto.passes import VerificationLevel
-from pypto.runtime import RunConfig
+from pypto.runtime import DistributedConfig, RunConfig
 
 M = pl.dynamic("M")
 
@@ -422,3 +422,30 @@ def test_an_index_is_cast_where_an_inline_function_computes_with_another_integer
     x, out = np.arange(512, dtype=np.float32).reshape(8, 64), np.zeros((4, 64), np.float32)
     every_other_row(x, out)
     np.testing.assert_array_equal(out, x[::2])
+
+
+def test_a_host_entry_launches_on_the_devices_of_its_config():
+    import pypto.language.distributed as pld
+
+    @pl.jit.incore
+    def scaled(x: pl.Tensor, n: pl.Scalar[pl.FP32], y: pl.Out[pl.Tensor]):
+        y = pl.store(pl.mul(pl.load(x, [0, 0], [x.shape[0], x.shape[1]]), n), [0, 0], y)
+        return y
+
+    @pl.jit
+    def on_chip(x: pl.Tensor, y: pl.Out[pl.Tensor], rank: pl.Scalar[pl.INT32]):
+        return scaled(x, pl.cast(rank, pl.FP32), y)
+
+    @pl.jit.host
+    def entry(xs: pl.Tensor, ys: pl.Out[pl.Tensor]):
+        for r in pl.range(pld.world_size()):
+            on_chip(xs[r], ys[r], r, device=r)
+
+    for ranks in (2, 3):
+        config = RunConfig(distributed_config=DistributedConfig(device_ids=list(range(ranks))))
+        xs, ys = np.ones((ranks, 16, 64), np.float32), np.zeros((ranks, 16, 64), np.float32)
+        entry(xs, ys, config=config)
+        assert (ys == np.arange(ranks)[:, None, None]).all()
+        assert entry.compile(xs, ys, config=config).distributed_config.world_size == ranks
+    few = RunConfig(distributed_config=DistributedConfig(device_ids=[0]))
+    assert entry.compile(xs, ys, config=few) is not entry.compile(xs, ys, config=config)

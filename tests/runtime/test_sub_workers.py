@@ -86,6 +86,13 @@ def test_what_a_sub_worker_raises_reaches_the_caller():
         program.prepare(callbacks={"shrink": fail})(*arrays())
 
 
+def test_a_sub_worker_may_be_called_on_its_own():
+    xs, _, _ = arrays()
+    expected = np.trunc(xs / 4)
+    ir.compile(Halved, skip_ptoas=True).kernel("shrink")(xs, 4)
+    assert np.array_equal(xs, expected)
+
+
 @pl.program
 class Watched:
     """What a kernel made is shown to code that is bound when the program runs."""
