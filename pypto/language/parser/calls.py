@@ -16,7 +16,7 @@ from ...errors import (
     UnsupportedFeatureError,
 )
 from ...ir import scalar as S
-from ...ir.enums import ArgDirection, FunctionType, ParamDirection
+from ...ir.enums import ArgDirection, ParamDirection
 from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
 from ...ir.program import Function
 from ...ir.types import ScalarType, Type
@@ -365,12 +365,10 @@ class CallsMixin(ParserBase):
         """
         if isinstance(wanted, ScalarType):
             value = self.retype_constant(value, wanted.dtype)
-            if wanted.dtype.is_int() and isinstance(value.type, ScalarType) and value.dtype is DataType.INDEX:
+            if _is_index_for(wanted.dtype, value):
                 value = S.cast_scalar(value, wanted.dtype, self.span(node))
             if wanted.dtype is DataType.BOOL and isinstance(value.type, ScalarType) and value.dtype.is_int():
                 value = S.build_scalar("Ne", [value, S.scalar_const(0, value.dtype, value.span)], self.span(node))
-            if signature.func_type is FunctionType.Inline and _is_index_for(wanted.dtype, value):
-                value = S.cast_scalar(value, wanted.dtype, self.span(node))
         found = difference(wanted, value.type)
         if found is not None:
             found = found.replace("the annotation", "the parameter").replace("the value", "the argument")
@@ -509,7 +507,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_index_for(wanted: DataType, value: Expr) -> bool:
-    """Whether an index stands where an inline function says which integer it computes with."""
+    """Whether an index stands where a function takes an integer."""
     return wanted.is_int() and isinstance(value.type, ScalarType) and value.dtype is DataType.INDEX
 
 
