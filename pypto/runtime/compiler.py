@@ -18,7 +18,7 @@ from ..ir.stmt import InCoreScopeStmt, ScopeStmt
 from ..ir.visitor import Visitor
 from ..ops.registry import Core
 from ..passes.host_windows import DATA_OF
-from ..passes.pipeline import PassDumpLevel
+from ..passes.pipeline import PassDumpLevel, PassPipeline, default_passes
 from .compiled_program import Artifacts, CompiledProgram
 from .distributed_config import DistributedConfig
 from .host import HOST_OPS
@@ -35,6 +35,7 @@ def compile(
     verification_level: Any = None,
     profiling: bool = False,
     distributed_config: DistributedConfig | None = None,
+    analyze_auto_scopes_for_deps: bool = False,
 ) -> CompiledProgram:
     """Compile an ``@pl.function``, a ``@pl.program``, a ``@pl.jit`` whose annotations have all types, or IR.
 
@@ -45,6 +46,7 @@ def compile(
     ``emit_source_loc`` puts the user's lines into the PTO. The time of each stage goes to an active
     `pypto.compile_profiling.CompileProfiler`; ``profiling`` writes it to ``report/pipeline_profile.txt`` and ``.json``.
     ``distributed_config`` has the devices that a host function launches on; one unless given.
+    ``analyze_auto_scopes_for_deps`` makes tasks wait for one another by id where the runtime would look them up.
 
     Raises the user's error at the user's line for a wrong kernel, TypeError for anything that is no kernel or config,
     and `pypto.toolchain.PtoasError` when PTOAS rejects a kernel.
@@ -58,7 +60,9 @@ def compile(
     active = get_active_profiler()
     profiler = CompileProfiler() if profiling and active is None else None
     with profiler or nullcontext():
-        lowered = _lower(prepare(source), artifacts, level is not PassDumpLevel.NONE, verification_level, chip)
+        pipeline = PassPipeline(default_passes(analyze_auto_scopes_for_deps))
+        dump = level is not PassDumpLevel.NONE
+        lowered = _lower(prepare(source), pipeline, artifacts, dump, verification_level, chip)
         with profiled("codegen"):
             compiled = _emit(source, lowered, artifacts, chip, folder, emit_source_loc)
         compiled.distributed_config = distributed_config or compiled.distributed_config
@@ -178,10 +182,10 @@ class _Misplaced(Visitor):
             )
 
 
-def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, target: Target) -> Program:
-    from ..passes import PassPipeline
+def _lower(
+    program: Program, pipeline: PassPipeline, artifacts: Artifacts, dump: bool, level: Any, target: Target
+) -> Program:
     from ..passes.context import current_or_default
-    from ..passes.pipeline import default_passes
 
     last = time.perf_counter()
 
@@ -199,7 +203,7 @@ def _lower(program: Program, artifacts: Artifacts, dump: bool, level: Any, targe
     if level is not None:
         settings["verification_level"] = level
     with outer.replace(**settings), profiled("passes") as stage:
-        made = PassPipeline(default_passes()).run(program, note)
+        made = pipeline.run(program, note)
     if stage is not None:
         stage.children = stages_of(artifacts.times, stage.start)
     return made

@@ -53,8 +53,8 @@ def compile(
     The target is that of ``platform`` (``a2a3``, ``a5``, or one of these with ``sim``), else of ``backend_type``, else
     the backend selected, else ``Ascend910B``. Settings of passes (levels, planner, runtime, diagnostics) come from the
     active `PassContext`; given here while there is one, they raise RuntimeError. ``analyze_auto_scopes_for_deps`` adds
-    dependencies between tasks for the device runtime; the simulator runs tasks in order. ``distributed_config`` has the
-    devices that a host function launches on.
+    dependencies between tasks (AutoDeriveTaskDependencies). ``distributed_config`` has the devices that a host function
+    launches on.
 
     Raises ValueError for an unknown platform, one of another target than ``backend_type``, or an unknown strategy, and
     NotImplementedError for ``dump_ptoas_passes`` where PTOAS runs.
@@ -82,6 +82,7 @@ def compile(
             emit_source_loc=emit_source_loc is not False,
             profiling=profiling,
             distributed_config=distributed_config,
+            analyze_auto_scopes_for_deps=analyze_auto_scopes_for_deps,
         )
 
 

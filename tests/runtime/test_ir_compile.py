@@ -178,3 +178,25 @@ def test_the_import_paths_of_existing_tools():
     from pypto.ir.compiled_program import CompiledProgram as known
 
     assert by_path is ir.compile and known is CompiledProgram
+
+
+@pl.program
+class TwoTasks:
+    @pl.function(type=pl.FunctionType.InCore)
+    def add(self, x: T, k: pl.Scalar[pl.FP32], out: pl.Out[T]) -> T:
+        return pl.store(pl.add(pl.load(x, [0, 0], [16, 64]), k), [0, 0], out)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: T, out: pl.Out[T]) -> T:
+        mid = pl.create_tensor([16, 64], dtype=pl.FP32)
+        mid = self.add(x, 1.0, mid)
+        out = self.add(mid, 2.0, out)
+        return out
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_dependencies_of_tasks_are_derived_on_request(x, asked):
+    compiled = ir.compile(TwoTasks, skip_ptoas=True, analyze_auto_scopes_for_deps=asked)
+    main = str(compiled.lowered.get_function("main"))
+    assert ("compiler_manual_dep_edges" in main) is asked
+    np.testing.assert_array_equal(compiled(x), x + np.float32(1) + np.float32(2))
