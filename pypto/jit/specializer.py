@@ -152,6 +152,11 @@ class SpecializingParser(FunctionParser):
         if name in self.constants and not self._is_stored(name):
             self.scopes.define_var(name, self.constants[name], allow_redef=True)
 
+    def check_reassign(self, name: str, old: Type, new: Type, node: ast.AST, crossing: bool) -> None:
+        """Where a name was assigned before in the same block, it may come to stand for a value of another type."""
+        if crossing:
+            super().check_reassign(name, old, new, node, crossing)
+
     def _is_stored(self, name: str) -> bool:
         return any(
             isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)

@@ -261,6 +261,36 @@ def test_a_launch_on_several_blocks():
     assert (out == -x).all()
 
 
+def test_a_name_may_come_to_stand_for_another_type():
+    @pl.jit
+    def kernel(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            mean = pl.row_sum(x)
+            mean = pl.reshape(mean, [1, 32])
+            mean = pl.mul(mean, 1.0 / 64)
+            mean = pl.reshape(mean, [32, 1])
+            out[:] = pl.row_expand_sub(x, mean)
+        return out
+
+    x, out = arrays(32, 64)
+    kernel(x, out)
+    np.testing.assert_allclose(out, x - x.mean(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_a_name_keeps_its_type_in_inner_blocks():
+    @pl.jit
+    def kernel(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y = pl.row_sum(x)
+            for _ in pl.range(2):
+                y = pl.reshape(y, [1, 32])
+            out[:] = pl.row_expand_sub(x, y)
+        return out
+
+    text = caught(ParserTypeError, "Cannot reassign 'y' with a different type", kernel, *arrays(32, 64))
+    assert "y = pl.reshape(y, [1, 32])" in text
+
+
 def test_integers_stand_for_truth():
     @pl.jit.incore
     def either(x: pl.Tensor, flag: pl.Scalar[pl.BOOL], out: pl.Out[pl.Tensor]):
