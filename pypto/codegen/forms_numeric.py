@@ -42,6 +42,19 @@ def quant(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var
     return out
 
 
+def quant_mx(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
+    """Elements, and beside them what is known of each group."""
+    if result is None:
+        return None
+    out = destination(kernel, bound, result)
+    outs = [out, *(kernel.value(bound[n]) for n in ("exp", "max", "scaling"))]
+    attrs = [("quant_type", "#pto<quant_type MXFP8>")]
+    if bound["axis"] == 0:
+        attrs.append(("grpAxis", "#pto<mx_group_axis axis0>"))
+    _write(kernel, pto.mnemonic, [kernel.value(bound["tile"])], outs, attrs)
+    return out
+
+
 def show(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """An instruction that only reads."""
     ins = [kernel.value(bound[n]) for n in pto.operands]
@@ -49,4 +62,4 @@ def show(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var 
     return None
 
 
-NUMERIC_FORMS: dict[str, Form] = {"part_arg": part_arg, "quant": quant, "print": show}
+NUMERIC_FORMS: dict[str, Form] = {"part_arg": part_arg, "quant": quant, "quant_mx": quant_mx, "print": show}

@@ -960,6 +960,15 @@ def quant(
     quantization step. ``tmp`` is scratch of the tile's shape. NaN gives 0.
     """
 
+def quant_mx(tile: Tile, exp: Tile, max: Tile, scaling: Tile, axis: int = ..., *, span: Span | None = ...) -> Tile:
+    """The bytes of the FP8E4M3FN elements of a block-scaled (MX) operand, as INT8, and into ``exp`` those of its
+    FP8E8M0 scales, as UINT8: one for each 32 elements along ``axis``.
+
+    A scale is the exponent of the group's greatest magnitude less 8; elements are divided by it, rounded to the
+    nearest, ties to even, and clamped to 448. ``max`` gets the magnitudes and ``scaling`` what elements were
+    multiplied with, FP32. A group with NaN is all NaN.
+    """
+
 def random(
     key0: ScalarLike,
     key1: ScalarLike,
@@ -2124,6 +2133,16 @@ class tile:
 
         ``scale`` and ``offset`` are FP32 columns ``[M, 1]``, one value a row: ``scale`` is the inverse of the
         quantization step. ``tmp`` is scratch of the tile's shape. NaN gives 0.
+        """
+
+    @staticmethod
+    def quant_mx(tile: Tile, exp: Tile, max: Tile, scaling: Tile, axis: int = ..., *, span: Span | None = ...) -> Tile:
+        """The bytes of the FP8E4M3FN elements of a block-scaled (MX) operand, as INT8, and into ``exp`` those of its
+        FP8E8M0 scales, as UINT8: one for each 32 elements along ``axis``.
+
+        A scale is the exponent of the group's greatest magnitude less 8; elements are divided by it, rounded to the
+        nearest, ties to even, and clamped to 448. ``max`` gets the magnitudes and ``scaling`` what elements were
+        multiplied with, FP32. A group with NaN is all NaN.
         """
 
     @staticmethod

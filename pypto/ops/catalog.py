@@ -50,7 +50,8 @@ _TILE = (
     *("gatherb", "mgather", "mscatter", "get_block_idx", "get_block_num"),
     *("get_subblock_idx", "fillpad_inplace", "tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv"),
     *("batch_matmul_acc", "matmul_mx", "matmul_mx_acc", "matmul_mx_bias", "gemv_mx", "gemv_mx_acc", "gemv_mx_bias"),
-    *("pow", "pows", "add_relu", "axpy", "quant", "dequant", "histogram", "concat_idx", "part_argmax", "part_argmin"),
+    *("pow", "pows", "add_relu", "axpy", "quant", "quant_mx", "dequant", "histogram", "concat_idx"),
+    *("part_argmax", "part_argmin"),
 )
 _TENSOR = (
     *("full", "assemble", "dim", "random", "gather", "gather_row", "scatter", "expand_clone", "create_l1"),

@@ -69,3 +69,42 @@ declare(
     pto=Pto("pto.tdequant", ("tile", "scale", "offset")),
     **_VECTOR,
 )
+
+
+_GROUP = 32
+
+
+def _quant_mx(b: Bound) -> Type:
+    check_rank(b, "tile", 2)
+    check_dtype(b, "tile", (_D.FP32,))
+    tile, axis = b.type("tile"), b["axis"]
+    if axis not in (0, 1):
+        raise b.fail(f"groups along axis 0 or 1, not {axis}")
+    extents = [value(d) for d in tile.shape]
+    whole = all(same(v, s) for v, s in zip(valid_of(b, "tile"), tile.shape))
+    if None in extents or not whole or extents[axis] % _GROUP:
+        raise b.fail(f"requires a whole tile of groups of {_GROUP} along axis {axis}, got {shaped(tile)}")
+    groups = [d if i != axis else d // _GROUP for i, d in enumerate(extents)]
+    for name, dtype in (("exp", _D.UINT8), ("max", _D.FP32), ("scaling", _D.FP32)):
+        check_dtype(b, name, (dtype,))
+        have = [value(d) for d in valid_of(b, name)]
+        if have != groups:
+            raise b.fail(f"requires {name} {groups} {dtype}, one element a group, got {shaped(b.type(name))}")
+    return fresh_like(tile, _D.INT8)
+
+
+declare(
+    "tile.quant_mx",
+    "in tile: tile, out exp: tile, out max: tile, out scaling: tile, attr axis: int = 1",
+    _quant_mx,
+    "The bytes of the FP8E4M3FN elements of a block-scaled (MX) operand, as INT8, and into ``exp`` those of its "
+    "FP8E8M0 scales, as UINT8: one for each 32 elements along ``axis``.\n\n"
+    "A scale is the exponent of the group's greatest magnitude less 8; elements are divided by it, rounded to the "
+    "nearest, ties to even, and clamped to 448. ``max`` gets the magnitudes and ``scaling`` what elements were "
+    "multiplied with, FP32. A group with NaN is all NaN.",
+    spaces=vec("tile", "exp", "max", "scaling"),
+    pure=False,
+    row_major=True,
+    pto=Pto("pto.tquant.mx", ("tile",), form="quant_mx"),
+    **_VECTOR,
+)

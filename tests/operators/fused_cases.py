@@ -125,6 +125,53 @@ pl.store(pl.tile.dequant(t, s, o), [0, 0], y0)
     return cases
 
 
+def quantized_mx() -> list[Case]:
+    """FP32 to FP8E4M3FN with a scale for each 32 elements, along either axis."""
+    cases: list[Case] = []
+    for axis, rows, cols in ((1, 16, 1024), (1, 1, 1024), (0, 64, 64)):
+        groups = (rows, cols // 32) if axis else (rows // 32, cols)
+        body = f"""
+t = pl.load(x0, [0, 0], [{rows}, {cols}])
+e = pl.create_tile({list(groups)}, dtype=pl.UINT8)
+most = pl.create_tile({list(groups)}, dtype=pl.FP32)
+factor = pl.create_tile({list(groups)}, dtype=pl.FP32)
+q = pl.tile.quant_mx(t, e, most, factor, axis={axis})
+pl.store(q, [0, 0], y0)
+pl.store(e, [0, 0], y1)
+pl.store(most, [0, 0], y2)
+pl.store(factor, [0, 0], y3)
+"""
+
+        def quantize(x: Array, q: Array, e: Array, most: Array, factor: Array, axis: int = axis) -> None:
+            for g in np.ndindex(*e.shape):
+                part = (g[0], slice(32 * g[1], 32 * g[1] + 32)) if axis else (slice(32 * g[0], 32 * g[0] + 32), g[1])
+                members = x[part].astype(np.float64)
+                most[g] = np.max(np.abs(members))
+                if np.isnan(most[g]):
+                    e[g], factor[g] = 255, np.nan
+                else:
+                    power = 128 if np.isinf(most[g]) else int(np.frexp(max(most[g], 2.0**-127))[1]) - 1
+                    e[g] = max(power + 127 - 8, 0)
+                    factor[g] = 2.0 ** (127 - int(e[g]))
+                scaled = np.clip(members * np.float64(factor[g]), -448, 448)
+                q[part] = scaled.astype(D.FP8E4M3FN.numpy).view(np.int8)
+
+        outputs = [((rows, cols), D.INT8), (groups, D.UINT8), (groups, D.FP32), (groups, D.FP32)]
+        script = Script("tile.quant_mx", body, [(rows, cols)], outputs, quantize, make=_magnitudes)
+        cases.append(script.case(on("Ascend950", D.FP32), f"{axis}-{rows}x{cols}"))
+    return cases
+
+
+def _magnitudes(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, along: int = 0) -> Array:
+    """Blocks of very different magnitudes, subnormal ones, zeros, infinities and NaN in some."""
+    values = rng.standard_normal(shape) * np.exp2(np.repeat(rng.integers(-140, 120, shape[0] * shape[1] // 16), 16))\
+        .reshape(shape)  # fmt: skip
+    found = values.astype(dtype).ravel()
+    found[32:64] = 0
+    found[70], found[130], found[200:204] = np.nan, -np.inf, (448, -464, 480, 2.0**-9)
+    return found.reshape(shape)
+
+
 def _few(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, along: int = 0) -> Array:
     """Few distinct values, so that there are ties; indices are distinct."""
     if dtype == np.int32:
@@ -238,4 +285,4 @@ y0 = pl.assemble(y0, pl.tensor.{name}(t), [0, 0])
     return cases
 
 
-CASES = [*powers(), *fused(), *quantization(), *choices(), *counting(), *trigonometry()]
+CASES = [*powers(), *fused(), *quantization(), *quantized_mx(), *choices(), *counting(), *trigonometry()]

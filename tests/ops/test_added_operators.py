@@ -331,3 +331,27 @@ def test_what_leaves_through_the_fix_pipe_is_refused_with_the_reason():
     past = "y = pl.store(pl.tile.matmul(pl.tile.extract_fp(acc, words, 16, 0, [32, 64], dtype=pl.INT8), b), [0, 0], y)"
     with pytest.raises((ValueError, InvalidOperationError), match="past the end|exceeds|outside"):
         drained(past)
+
+
+def test_groups_of_a_block_scaled_operand_are_whole_and_have_their_outputs():
+    def made(shape=(64, 64), exp=(2, 64), most=(2, 64), axis=0, dtype="FP32", target="950", kind="UINT8"):
+        body = [
+            f"e = pl.create_tile({list(exp)}, dtype=pl.{kind})",
+            f"most = pl.create_tile({list(most)}, dtype=pl.FP32)",
+            f"factor = pl.create_tile({list(most)}, dtype=pl.FP32)",
+            f"made = pl.quant_mx(t, e, most, factor, axis={axis})",
+        ]
+        return kernel(body, [("t", shape, dtype)], (shape, "INT8"), target)
+
+    made()
+    for wrong, message in (
+        ({"target": "910B"}, "no such instruction"),
+        ({"dtype": "FP16"}, "FP32"),
+        ({"axis": 2}, "groups along axis 0 or 1, not 2"),
+        ({"shape": (48, 64)}, "a whole tile of groups of 32 along axis 0, got"),
+        ({"exp": (4, 64)}, "requires exp .2, 64. uint8, one element a group, got .4, 64."),
+        ({"most": (2, 32)}, "requires max .2, 64. fp32, one element a group"),
+        ({"kind": "INT8"}, "UINT8"),
+    ):
+        with pytest.raises((ValueError, InvalidOperationError), match=message):
+            made(**wrong)
