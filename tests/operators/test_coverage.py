@@ -28,6 +28,7 @@ WITHOUT = [
     ("tile.gather_row", FP8 | {D.INT64, D.UINT64}, ALL, "tile.full makes no tile of them to gather into"),
     ("tile.gather_row", None, PARTS, "rows are whole"),
     ("tile.tget_scale_addr", None, PARTS, "it moves nothing"),
+    ("tile.quant_mx", None, PARTS, "groups are whole"),
     ("tile.random", None, ALL, "its generator is a device's, and not specified"),
     ("tile.ci", None, PARTS, "it counts through a whole tile"),
     ("tile.full", None, PARTS, "it fills a whole tile"),
