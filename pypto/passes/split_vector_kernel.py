@@ -1,6 +1,7 @@
 """SplitVectorKernel: vector parts of mixed kernels know that both vector cores run them.
 
-A part whose lanes have divided the work already (``split_aiv``) only gets its mark. A part without a split that the
+A part whose lanes have divided the work already (``split_aiv``), or whose pipes divide its tiles, only gets its mark;
+the split of pipes that all have one becomes that of the parts on both sides. A part without a split that the
 target runs on both lanes all the same (``dual_aiv_dispatch``) does its work on lane 0; lane 1 keeps up the pushes, pops
 and frees the cube counts on, with tiles of no valid elements, and does nothing else.
 """
@@ -17,7 +18,7 @@ from ..ir.expr import Call, Expr, Var, index_const, tile_type_of
 from ..ir.functor import deep_clone
 from ..ir.naming import written_name
 from ..ir.node import NodeList
-from ..ir.program import Function, Program
+from ..ir.program import Function, Program, summarize
 from ..ir.scalar import build_scalar
 from ..ir.stmt import AssignStmt, EvalStmt, IfStmt, ReturnStmt, Stmt, flatten_to_stmts, seq
 from ..ir.types import TileType
@@ -26,12 +27,14 @@ from .base import P, Pass
 from .context import PassContext
 from .core_affinity import Affinity, leaf_value
 from .emitting import build
+from .expand_mixed_kernel.crossings import POP, PUSH
 from .expand_mixed_kernel.side import Kernel, Side, SideBuilder
 from .return_lineage import returned_params
 
 LANE: Final = "tile.get_subblock_idx"
 _SETUP: Final = frozenset({"system.reserve_buffer", "system.import_peer_buffer", "system.aiv_initialize_pipe"})
 _PUSH: Final = "tile.tpush_to_aic"
+CROSSINGS: Final = frozenset({*PUSH.values(), *POP.values()})
 _HANDSHAKES: Final = frozenset({_PUSH, "tile.tpop_from_aic", "system.tfree_to_aic"})
 
 
@@ -46,7 +49,22 @@ def split_vector_kernel() -> Pass:
 
 
 def _run(program: Program, context: PassContext) -> Program:
-    return program.map_functions(lambda f: _change(f, context.target) if f.func_type is FunctionType.AIV else f)
+    def change(function: Function) -> Function:
+        if function.func_type is FunctionType.AIV:
+            return _change(_split_by_pipes(function), context.target)
+        return _split_by_pipes(function) if function.func_type is FunctionType.AIC else function
+
+    return program.map_functions(change)
+
+
+def _split_by_pipes(function: Function) -> Function:
+    """``function`` with the split that all its pipes have, where its author stated none."""
+    if function.attrs.get("split_aiv") or function.split is not None or summarize(function).ops.isdisjoint(CROSSINGS):
+        return function
+    modes = {n.kwargs.get("split", 0) for n in walk(function.body) if isinstance(n, Call) and n.op.name in CROSSINGS}
+    if len(modes) != 1 or modes == {0}:
+        return function
+    return function.replace(attrs={**function.attrs, "split": modes.pop()})
 
 
 def _change(function: Function, target: Target) -> Function:

@@ -170,3 +170,30 @@ def test_a_free_that_does_not_fit_its_pop(free: str, message: str) -> None:
     with pytest.raises(KernelValueError) as caught:
         run(program(VECTOR.format(param="").replace("tfree_to_aic(t)", free)), passes.stamp_tfree_split)
     assert message in str(caught.value) and free in str(caught.value)
+
+
+PIPED = """
+import pypto.language as pl
+
+@pl.program
+class Kernels:
+    @pl.function(type=pl.FunctionType.AIV)
+    def vector(self, x: pl.Tensor[[16, 16], pl.FP32]):
+        ring = pl.reserve_buffer(name="ring", size=2048)
+        pl.aiv_initialize_pipe(ring, dir_mask=1, slot_size=1024, slot_num=2)
+        t: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec] = pl.tpop_from_aic(split={first})
+        pl.tfree_to_aic(t, split={first})
+        u: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec] = pl.tpop_from_aic(split={second})
+        pl.tfree_to_aic(u, split={second})
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "split", "both"),
+    [(1, 1, ir.SplitMode.UP_DOWN, True), (2, 2, ir.SplitMode.LEFT_RIGHT, True), (0, 0, None, None)],
+)
+def test_a_kernel_takes_the_split_that_all_its_pipes_have(first: int, second: int, split: object, both: object) -> None:
+    made = passes.split_vector_kernel()(program(PIPED.format(first=first, second=second)))
+    vector = made.get_function("vector")
+    assert vector is not None and vector.split is split and vector.attrs.get("dual_aiv_dispatch") is both
+    assert passes.split_vector_kernel()(made) is made
