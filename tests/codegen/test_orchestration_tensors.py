@@ -4,7 +4,7 @@ import pytest
 from orchestrations import COPY, T, statements
 
 import pypto.language as pl
-from pypto import codegen, ir, passes
+from pypto import backend, codegen, ir, passes
 from pypto.dtypes import DataType
 from pypto.errors import Diagnosed, InternalError
 from pypto.ir import op as ops
@@ -274,3 +274,29 @@ def test_a_buffer_of_pipes_is_made_where_its_size_is_known():
     assert made.index("int64_t n = (i + 1);") < made.index(
         "uint32_t p_ci_shapes[1] = {static_cast<uint32_t>((2048) * (n))};"
     )
+
+
+@pytest.mark.parametrize(
+    ("splits", "slots"), [("01", "{INVALID_KERNEL_ID, 0, 0}"), ("11", "{INVALID_KERNEL_ID, 0, 0}"), ("", None)]
+)
+def test_a_kernel_whose_pipes_divide_tiles_is_launched_on_both_vector_cores(splits, slots):
+    backend.reset_for_testing()
+    backend.set_backend_type(backend.BackendType.Ascend950)
+    pops = "".join(
+        f"        t{i}: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec] = pl.tpop_from_aic(split={split})\n"
+        f"        pl.tfree_to_aic(t{i}, split={split})\n"
+        for i, split in enumerate(splits)
+    )
+    kernels = f"""
+    @pl.function(type=pl.FunctionType.AIV)
+    def vector(self, x: {T}):
+        ring = pl.reserve_buffer(name="ring", size=2048)
+        pl.aiv_initialize_pipe(ring, dir_mask=1, slot_size=1024, slot_num=2)
+{pops}"""
+    made = statements(
+        'self.vector(x, attrs={"arg_directions": [pl.adir.input]})', parameters=f"x: {T}", kernels=kernels
+    )
+    backend.reset_for_testing()
+    found = [line.removeprefix("MixedKernels mixed_0 = ").removesuffix(";") for line in made if "MixedKernels" in line]
+    assert found == ([slots] if slots else [])
+    assert ("rt_submit_aiv_task(0, params_t0);" in made) is (slots is None)

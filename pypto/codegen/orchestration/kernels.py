@@ -41,11 +41,6 @@ class Launch(NamedTuple):
     def kernels(self) -> list[Function]:
         return [k for k in (self.cube, self.vector) if k is not None]
 
-    @property
-    def both_lanes(self) -> bool:
-        """Whether the second vector core of each group runs the vector kernel, too."""
-        return self.vector is not None and bool(self.vector.attrs.get("dual_aiv_dispatch"))
-
 
 class Workspace(NamedTuple):
     """The buffer of a launch's pipes: elements a block, and the number of blocks where that is not 1."""

@@ -14,6 +14,7 @@ from ...ir.node import IRNode
 from ...ir.program import Function
 from ...ir.types import ScalarType, TensorType
 from ...passes.auto_derive_task_dependencies import EDGES
+from ...passes.vector_lanes import vector_lanes
 from ..context import Op
 from . import tensors
 from .blocks import Handle
@@ -138,13 +139,14 @@ class TaskWriter:
     def _mixed_kernels(self, launch: Launch) -> Mixed | None:
         """The slots of a task that is not one kernel on one core; kernels are numbered in their order."""
         ids = {k.name: self.builder.kernels.id_of(k) for k in launch.kernels}
-        if len(ids) == 1 and not launch.both_lanes:
+        both = launch.vector is not None and vector_lanes(launch.vector, self.builder.target) > 1
+        if len(ids) == 1 and not both:
             return None
         cube = ids[launch.cube.name] if launch.cube is not None else _NO_KERNEL
         vector = ids[launch.vector.name] if launch.vector is not None else _NO_KERNEL
         number, self._mixed = self._mixed, self._mixed + 1
         return Mixed(
-            self.builder.names.take(f"mixed_{number}"), (cube, vector, vector if launch.both_lanes else _NO_KERNEL)
+            self.builder.names.take(f"mixed_{number}"), (cube, vector, vector if both else _NO_KERNEL)
         )
 
     def _submit(self, launch: Launch, mixed: Mixed | None, args: str) -> str:
