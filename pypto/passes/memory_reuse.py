@@ -1,18 +1,34 @@
 """MemoryReuse: allocations of one memory that are never needed at the same time become one.
 
-Largest first, each allocation joins the first buffer whose members it never meets. Allocations the author declared
-are left alone: nothing joins them and they join nothing. PTOAS does this itself when it plans memory.
+Largest first, each allocation joins the first buffer whose members it never meets. Stages of a pipelined loop have
+buffers of their own, as many as fit. Allocations the author declared are left alone: nothing joins them and they join
+nothing. PTOAS does this itself when it plans memory.
+
+The marks of stages go, so that the pass, run again, would share what it has kept apart: it runs once.
 """
 
 from __future__ import annotations
 
-from ..ir.enums import MemorySpace
-from ..ir.expr import MemRef, Var
-from ..ir.program import Function, Program
+from collections.abc import Mapping
+from typing import Final
+
+from ..backend.target import Target
+from ..ir.enums import FunctionType, MemorySpace
+from ..ir.expr import Call, MemRef, Var
+from ..ir.program import Function, Program, summarize
+from ..ir.stmt import AssignStmt
+from ..ir.visitor import walk
+from ..ops.registry import decl_of
+from .allocate_memory_addr import assign_addresses
 from .base import P, Pass
 from .context import MemoryPlanner, PassContext
+from .cross_core_buffers import RESERVE, reserve
+from .diagnostics import perf_hint
 from .memory_lifetimes import Lifetimes, RangeSet
 from .memory_model import Allocation, Relocation, allocations, on_chip, with_allocations
+from .pipeline_buffers import Group, Stages, Unmarked, shed_text
+
+_POP: Final = "tile.tpop_from_aic"
 
 
 def memory_reuse() -> Pass:
@@ -28,20 +44,63 @@ def memory_reuse() -> Pass:
 def _run(program: Program, context: PassContext) -> Program:
     if context.memory_planner is MemoryPlanner.PTOAS:
         return program
-    return program.map_functions(_share)
+    return program.map_functions(lambda f: _share(f, context))
 
 
-def _share(function: Function) -> Function:
+def _share(function: Function, context: PassContext) -> Function:
     known = allocations(function.body)
     if not known:
         return function
-    needed = base_lifetimes(function)
-    hosts = pack(known, needed)
-    wanted = {base: a for base, a in known.items() if a.pinned or (base in needed and base not in hosts)}
-    made = function
+    needed, target = base_lifetimes(function), context.target
+    stages = Stages(function, known, target)
+    apart = _kept_apart(function, target)
+    floors = reserve(function, target).ends if RESERVE in summarize(function).ops else {}
+    while True:
+        hosts = pack(known, needed, apart, stages)
+        wanted = {base: a for base, a in known.items() if a.pinned or (base in needed and base not in hosts)}
+        _, used = assign_addresses(wanted, target, floors)
+        full = (s for s, size in used.items() if s in target.memories and size > target.capacity(s))
+        if not any(stages.give_up(space) for space in full):
+            break
+    for shed in stages.sheds():
+        perf_hint(context, "PH-MR-001", "MemoryReuse", shed_text(shed, target), shed.span)
+    made = Unmarked().rewrite(function)
     if hosts:
-        made = Relocation(lambda m: _rebased(m, hosts)).rewrite(function)
+        made = Relocation(lambda m: _rebased(m, hosts)).rewrite(made)
     return made.replace(body=with_allocations(made.body, wanted))
+
+
+def _kept_apart(function: Function, target: Target) -> dict[Var, set[Var]]:
+    """Allocations that the target cannot have in one buffer, each with the others.
+
+    In a vector part with a split, what is made of a loaded and a popped tile must not be put where the loaded one is.
+    """
+    apart: dict[Var, set[Var]] = {}
+    split = function.func_type is FunctionType.AIV and function.split is not None
+    if not split or not target.quirks.split_load_tpop_workaround or _POP not in summarize(function).ops:
+        return apart
+    popped: set[Var] = set()
+    loaded: set[Var] = set()
+    for stmt in walk(function.body):
+        call = stmt.value if isinstance(stmt, AssignStmt) else None
+        if not isinstance(stmt, AssignStmt) or not isinstance(call, Call):
+            continue
+        made, args = on_chip(stmt.var.type), [a for a in call.args if isinstance(a, Var)]
+        if call.op.name == _POP or (_is_view(call) and args[0] in popped):
+            popped.add(stmt.var)
+        elif call.op.name == "tile.load" and made is not None:
+            loaded.add(made.base)
+        elif made is not None and any(a in popped for a in args):
+            for source in (on_chip(a.type) for a in args if a not in popped):
+                if source is not None and source.base in loaded and source.base is not made.base:
+                    apart.setdefault(made.base, set()).add(source.base)
+                    apart.setdefault(source.base, set()).add(made.base)
+    return apart
+
+
+def _is_view(call: Call) -> bool:
+    decl = decl_of(call)
+    return decl is not None and decl.inherits is not None
 
 
 def _rebased(memref: MemRef, hosts: dict[Var, Var]) -> MemRef:
@@ -63,13 +122,20 @@ def base_lifetimes(function: Function) -> dict[Var, RangeSet]:
 
 
 class _Buffer:
-    __slots__ = ("host", "taken")
+    __slots__ = ("host", "taken", "members", "lanes")
 
-    def __init__(self, host: Var, taken: RangeSet) -> None:
-        self.host, self.taken = host, taken
+    def __init__(self, host: Var, taken: RangeSet, lanes: dict[Group, int]) -> None:
+        self.host, self.taken, self.members, self.lanes = host, taken, {host}, lanes
+
+    def admits(self, taken: RangeSet, apart: set[Var] | frozenset[Var], lanes: dict[Group, int]) -> bool:
+        if self.taken.meets(taken) or not apart.isdisjoint(self.members):
+            return False
+        return all(self.lanes.get(group, lane) == lane for group, lane in lanes.items())
 
 
-def pack(known: dict[Var, Allocation], needed: dict[Var, RangeSet]) -> dict[Var, Var]:
+def pack(
+    known: dict[Var, Allocation], needed: dict[Var, RangeSet], apart: Mapping[Var, set[Var]], stages: Stages
+) -> dict[Var, Var]:
     """The allocation each one that gives up its own moves into.
 
     Equal sizes go in order of first use. A memory holds few buffers at once, so trying them in turn is cheap.
@@ -79,11 +145,13 @@ def pack(known: dict[Var, Allocation], needed: dict[Var, RangeSet]) -> dict[Var,
     candidates = [b for b in needed if b in known and not known[b].pinned]
     for base in sorted(candidates, key=lambda b: -known[b].size):
         of_space = buffers.setdefault(known[base].space, [])
-        taken = needed[base]
-        buffer = next((b for b in of_space if not b.taken.meets(taken)), None)
+        taken, others, lanes = needed[base], apart.get(base, frozenset()), stages.lanes(base)
+        buffer = next((b for b in of_space if b.admits(taken, others, lanes)), None)
         if buffer is None:
-            of_space.append(_Buffer(base, RangeSet(taken)))
+            of_space.append(_Buffer(base, RangeSet(taken), lanes))
         else:
             buffer.taken.add(taken)
+            buffer.members.add(base)
+            buffer.lanes.update(lanes)
             hosts[base] = buffer.host
     return hosts

@@ -85,6 +85,7 @@ def _fully_parenthesized(e) -> str:
     [
         (const(42), "42"),
         (const(42, INT), "pl.const(42, pl.INT64)"),
+        (const(1, DataType.BOOL), "pl.const(1, pl.BOOL)"),
         (const(-3, DataType.INT8), "pl.const(-3, pl.INT8)"),
         (ir.ConstFloat(1.5, FP), "1.5"),
         (ir.ConstFloat(1e30, FP), "1e+30"),

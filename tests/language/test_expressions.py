@@ -196,6 +196,7 @@ def test_operator_errors_keep_their_message_hint_and_cause():
         ("print(x)", UnsupportedFeatureError, "print has no meaning"),
         ("pl.const(300, pl.INT8)", ParserTypeError, "300 does not fit int8"),
         ("pl.const(1.5, pl.INT8)", ParserTypeError, "cannot make 1.5 a int8"),
+        ("pl.const(2, pl.BOOL)", ParserTypeError, "cannot make 2 a bool"),
         ("pl.const(n, pl.INT8)", ParserSyntaxError, "compile-time constant"),
         ("pl.range(3)", ParserSyntaxError, "cannot be used in an expression"),
         ("pl.at(level=1)", ParserSyntaxError, "cannot be used in an expression"),
@@ -253,3 +254,14 @@ def test_tuples():
         pl.parse("@pl.function\ndef f(x: pl.INT64):\n    t = (x, x)\n    return t[2]\n")
     with pytest.raises(ParserTypeError, match="cannot unpack 3 values into 2 names"):
         pl.parse("@pl.function\ndef f(x: pl.INT64):\n    a, b = (x, x, x)\n")
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_number_for_a_bool_reads_back(value: int) -> None:
+    made = pl.parse(
+        "import pypto.language as pl\n\n@pl.program\nclass P:\n    @pl.function\n"
+        f"    def main(self, n: pl.Scalar[pl.INDEX]):\n        b = pl.const({value}, pl.BOOL)\n"
+    )
+    assert isinstance(made, ir.Program) and f"pl.const({value}, pl.BOOL)" in str(made)
+    again = pl.parse(str(made))
+    ir.assert_structural_equal(made, again)

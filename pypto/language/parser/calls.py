@@ -419,6 +419,8 @@ class CallsMixin(ParserBase):
         span = self.span(node)
         if isinstance(value, bool) and dtype is DataType.BOOL:
             return ConstBool(value, span)
+        if dtype is DataType.BOOL and value in (0, 1) and isinstance(value, int):
+            return ConstInt(value, dtype, span)
         if isinstance(value, (int, float)) and dtype.is_float():
             return ConstFloat(float(value), dtype, span)
         if isinstance(value, int) and not isinstance(value, bool) and dtype.is_int():
