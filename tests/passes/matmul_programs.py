@@ -61,3 +61,42 @@ def hints(program: ir.Program, target: str = "Ascend910B") -> list[str]:
     with passes.PassContext([], target=get_target(target), hint_sink=told):
         assert passes.auto_tile_matmul_l0()(program) is program
     return told
+
+
+def reduction(m: int, k: int, n: int, step: int, dtype: str = "INT8", blocks: int = 1, out: str = "c") -> ir.Program:
+    """Products of blocks of K added up in a pipeline, ``blocks`` times side by side; ``out`` takes the sum."""
+    made = result_of(dtype)
+    c_shape = f"[{m}, {n * blocks}]"
+    text = f"""
+import pypto.language as pl
+
+@pl.program
+class Kernel:
+    @pl.function
+    def kernel(self, a: pl.Tensor[[{m}, {k}], pl.{dtype}], b: pl.Tensor[[{k}, {n * blocks}], pl.{dtype}],
+               c: pl.Out[pl.Tensor[{c_shape}, pl.{made}]]) -> pl.Tensor[{c_shape}, pl.{made}]:
+        for i in pl.spmd({blocks}, name_hint="mm"):
+            n0 = i * {n}
+            acc = pl.create_tensor([{m}, {n}], dtype=pl.{made})
+            for kb in pl.pipeline(0, {k // step}, stage=2):
+                k0 = kb * {step}
+                at = a[0:{m}, k0 : k0 + {step}]
+                bt = b[k0 : k0 + {step}, n0 : n0 + {n}]
+                if k0 == 0:
+                    acc = pl.matmul(at, bt, out_dtype=pl.{made})
+                else:
+                    acc = pl.matmul_acc(acc, at, bt)
+            {out}[0:{m}, n0 : n0 + {n}] = acc
+        return {out}
+"""
+    parsed = pl.parse(text)
+    assert isinstance(parsed, ir.Program)
+    return parsed
+
+
+def before_the_pass(program: ir.Program, target: str = "Ascend910B") -> ir.Program:
+    """``program`` as the default pipeline hands it to the pass."""
+    with passes.PassContext([], target=get_target(target)):
+        for name in passes.PIPELINE[: passes.PIPELINE.index("auto_tile_matmul_l0")]:
+            program = getattr(passes, name)()(program)
+    return program

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from matmul_programs import biased, hints, product, tiled
+from matmul_programs import before_the_pass, biased, hints, product, reduction, tiled
 
 import pypto.language as pl
 from pypto import ir, passes
@@ -268,3 +268,44 @@ def test_one_accumulator_otherwise(program):
 @pytest.mark.parametrize(("trips", "stage", "order"), [(4, 2, "MMSS"), (8, 4, "MMSSMMSS")])
 def test_stages_compute_and_drain_in_pairs(trips, stage, order):
     assert lowered_order(pipelined(trips=trips, stage=stage)).startswith(order)
+
+
+# Sums of products over a loop.
+
+
+def test_the_loop_runs_once_for_each_part():
+    text = str(tiled(before_the_pass(reduction(272, 256, 144, 128))))
+    assert text.count("in pl.pipeline(2, stage=2") == text.count("pl.tile.store(") >= 4
+    assert "pl.Tile[[272, 144]" not in text
+    # 16 columns of INT8 take a box of 32.
+    assert "[128, 32], [128, 16], target_memory=pl.Mem.Mat" in text
+    assert re.search(r"pl\.Tile\[\[\d+, 32\], pl\.INT32, pl\.Mem\.Acc, pl\.TileView\(valid_shape=\[\d+, 16\]", text)
+
+
+def test_a_sum_that_fits_keeps_its_loop():
+    program = before_the_pass(reduction(64, 256, 64, 64, "BF16"))
+    with passes.PassContext([], target=get_target("Ascend910B")):
+        assert passes.auto_tile_matmul_l0()(program) is program
+
+
+def test_a_loop_of_another_form_is_kept():
+    source = str(before_the_pass(reduction(272, 256, 160, 128)))
+    again = "at2__tile = pl.tile.load(a__ssa_v0, [0, 0], [272, 128], target_memory=pl.Mem.Mat)\n"
+    source = source.replace("            if k0__ssa_v0", f"            {again}            if k0__ssa_v0")
+    program = pl.parse(source.replace("matmul_acc(acc__iter_v1, at__tile", "matmul_acc(acc__iter_v1, at2__tile"))
+    assert isinstance(program, ir.Program)
+    assert all("PH-AT-006" in line for line in hints(program))
+
+
+def test_what_is_loaded_must_not_be_what_is_stored_to():
+    source = str(before_the_pass(reduction(256, 256, 256, 32, "FP32")))
+    apart, same = (pl.parse(source.replace("load(a__ssa_v0", f"load({name}__ssa_v0")) for name in "ac")
+    assert isinstance(apart, ir.Program) and isinstance(same, ir.Program)
+    assert str(tiled(apart)).count("pl.tile.store(") > 1
+    assert all("PH-AT-006" in line for line in hints(same))
+
+
+def test_a_bias_stored_to_is_not_loaded_in_windows():
+    lines = biased(512).replace("load(bias,", "load(out,").replace("BF16", "FP32")
+    told = hints(product(256, 64, 512, "FP32", lines))
+    assert any("PH-AT-011" in line for line in told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matmul_programs import DTYPES, biased, product, result_of, tiled
+from matmul_programs import DTYPES, biased, product, reduction, result_of, tiled
 
 import pypto.language as pl
 from pypto import ir
@@ -167,3 +167,29 @@ def test_pipelines_with_two_accumulators(trips, stage, target):
 
     a, b, _, out = operands(16, 128, 256 // stage * trips, "BF16", 6)
     check(pipelined(trips, stage=stage), [a, b, out], a.astype(np.float64) @ b.astype(np.float64), target)
+
+
+SUMS = [
+    (16, 512, 1152, 128, "INT8", 2),
+    (272, 256, 160, 128, "INT8", 1),
+    (256, 256, 256, 64, "FP16", 1),
+    (272, 128, 544, 64, "BF16", 1),
+    (64, 256, 64, 64, "BF16", 2),
+]
+IN_BOXES = [(272, 256, 144, 128), (272, 768, 144, 384), (576, 256, 48, 128)]
+
+
+def check_sum(m: int, k: int, n: int, step: int, dtype: str, blocks: int, target: str) -> None:
+    a, b, _, out = operands(m, k, n * blocks, dtype, 7)
+    check(reduction(m, k, n, step, dtype, blocks), [a, b, out], a.astype(np.float64) @ b.astype(np.float64), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("m", "k", "n", "step", "dtype", "blocks"), SUMS)
+def test_sums_of_products(m, k, n, step, dtype, blocks, target):
+    check_sum(m, k, n, step, dtype, blocks, target)
+
+
+@pytest.mark.parametrize(("m", "k", "n", "step"), IN_BOXES)
+def test_sums_whose_edge_ends_inside_a_box(m, k, n, step):
+    check_sum(m, k, n, step, "INT8", 1, "Ascend910B")

@@ -8,6 +8,7 @@ from ..context import MemoryPlanner, PassContext
 from .pipelines import double_accumulators
 from .product import MATMULS
 from .rewrite import tile_products
+from .split_k import split_reductions
 
 _PROPERTIES = frozenset({P.SSAForm, P.SplitIncoreOrch, P.IncoreTileOps, P.TileOps2D, P.NormalizedStmtStructure})
 
@@ -25,6 +26,6 @@ def auto_tile_matmul_l0() -> Pass:
 
 
 def _tiled(function: Function, context: PassContext) -> Function:
-    made = tile_products(function, context)
+    made = tile_products(split_reductions(function, context), context)
     # Other planners see for themselves which accumulators may be in use at once.
     return double_accumulators(made, context.target) if context.memory_planner is MemoryPlanner.PYPTO else made

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Protocol
 from ...dtypes import DataType
 from ...ir import expr as E
 from ...ir.enums import ForKind, MemorySpace
-from ...ir.expr import Call, Expr, IterArg, Var, index_const, tile_type_of
+from ...ir.expr import Call, Expr, IterArg, MakeTuple, Var, index_const, tile_type_of
 from ...ir.scalar import binary
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, YieldStmt, seq
-from ...ir.types import ScalarType
+from ...ir.types import ScalarType, TensorType
 from ...ops.rules import plus
 from ..emitting import build
 from ..lower_pipeline_loops import DOUBLE_BUFFER_C, OVERLAP_STORES
@@ -41,11 +41,12 @@ class Code:
     def loop(
         self,
         index: str,
-        bounds: tuple[int, int, int],
+        bounds: tuple[int | Expr, int | Expr, int | Expr],
         carried: tuple[str, Expr],
         body: Callable[[Var, IterArg], Expr],
         stages: int = 1,
         attrs: Mapping[str, Any] | None = None,
+        result: str = "",
     ) -> Var:
         """A loop, pipelined if it has ``stages``, that carries one value; ``body`` says what it becomes."""
         var = Var(index, _INDEX, self.span)
@@ -53,13 +54,13 @@ class Code:
         outer, self.stmts = self.stmts, []
         made = body(var, arg)
         inner, self.stmts = self.stmts, outer
-        result = Var(f"{carried[0]}_rv", arg.type, self.span)
-        start, stop, step = map(index_const, bounds)
+        value = Var(result or f"{carried[0]}_rv", made.type, self.span)
+        start, stop, step = (b if isinstance(b, Expr) else index_const(b) for b in bounds)
         block = seq([*inner, YieldStmt([made], self.span)], self.span)
         kind = ForKind.Pipeline if stages > 1 else ForKind.Sequential
         notes = {**({"pipeline_stages": stages} if stages > 1 else {}), **(attrs or {})}
-        self.stmts.append(ForStmt(var, start, stop, step, [arg], block, [result], self.span, kind, notes))
-        return result
+        self.stmts.append(ForStmt(var, start, stop, step, [arg], block, [value], self.span, kind, notes))
+        return value
 
     def either(self, name: str, condition: Expr, then: Callable[[], Expr], otherwise: Callable[[], Expr]) -> Var:
         """What one of two branches makes."""
@@ -288,6 +289,19 @@ class Scratch:
 
     def place(self, code: Code, part: Var, row: Expr, col: Expr, dest: Expr) -> Var:
         return code.let(f"{self.name}_t", "tile.assemble", dest, part, [row, col])
+
+
+def is_plane(call: Call, var: Var) -> bool:
+    """Whether a store writes ``var`` as it is to a place in a matrix."""
+    offsets, out = call.args[1], call.args[2]
+    return (
+        call.args[0] is var
+        and len(call.args) == 3
+        and isinstance(offsets, MakeTuple)
+        and len(offsets.elements) == 2
+        and isinstance(out.type, TensorType)
+        and len(out.type.shape) == 2
+    )
 
 
 class WholeBias:

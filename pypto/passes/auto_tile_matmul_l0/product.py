@@ -113,7 +113,7 @@ def _box(format: TileFormat, target: Target, dtype: DataType) -> tuple[int, int]
     return (lines, c0) if format.slayout is TileLayout.row_major else (c0, lines)
 
 
-def _mat_box(tile: Var, target: Target) -> tuple[int, int]:
+def mat_box(tile: Var, target: Target) -> tuple[int, int]:
     """Boxes of an operand as it is, or will be, in Mat."""
     type = tile_type_of(tile)
     if type.memory_space is MemorySpace.Mat:
@@ -124,7 +124,7 @@ def _mat_box(tile: Var, target: Target) -> tuple[int, int]:
 def units(product: Product, target: Target) -> tuple[int, int, int]:
     """What the extents of a tile are multiples of, so that every window starts at a box, in Mat and in L0."""
     dtype = tile_type_of(product.lhs).dtype
-    (left_m, left_k), (right_k, right_n) = _mat_box(product.lhs, target), _mat_box(product.rhs, target)
+    (left_m, left_k), (right_k, right_n) = mat_box(product.lhs, target), mat_box(product.rhs, target)
     (l0a_m, l0a_k), (l0b_k, l0b_n) = (
         _box(target.memories[s].format, target, dtype) for s in (MemorySpace.Left, MemorySpace.Right)
     )

@@ -10,19 +10,18 @@ from ...ir.enums import MemorySpace
 from ...ir.expr import Call, Expr, MakeTuple, Var, index_const, tile_type_of
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, EvalStmt, Stmt, flatten_to_stmts, seq
-from ...ir.types import TensorType, same_dims
-from ...ir.visitor import Visitor
+from ...ir.types import same_dims
 from ...ops.kinds import ROUND_MODES
-from ...ops.registry import ArgEffect, arg_effect, decl_of, rebind
+from ...ops.registry import ArgEffect, arg_effect, decl_of
 from ..bodies import BodyRewriter
 from ..context import MemoryPlanner, PassContext
 from ..diagnostics import perf_hint
 from ..emitting import reinfer
 from ..memory_model import box_of
-from .build import BiasSource, BiasWindows, Code, Placer, Scratch, Store, Tiler, WholeBias
+from ..stmt_dependency_analysis import Sharing
+from .build import BiasSource, BiasWindows, Code, Placer, Scratch, Store, Tiler, WholeBias, is_plane
 from .chooser import L0TileResult
 from .product import (
-    MATMULS,
     Product,
     check_operands,
     chosen,
@@ -32,6 +31,7 @@ from .product import (
     units,
     whole_output,
 )
+from .uses import Uses
 
 _NARROWED = (DataType.BF16, DataType.FP16)
 
@@ -39,50 +39,6 @@ _NARROWED = (DataType.BF16, DataType.FP16)
 def tile_products(function: Function, context: PassContext) -> Function:
     """``function`` with every product that does not fit L0 tiled; itself when all fit."""
     return _Rewriter(function, context).rewrite(function)
-
-
-class Uses(Visitor):
-    """Where each variable is an argument of a call, and whether it is used otherwise."""
-
-    def __init__(self, function: Function) -> None:
-        self.calls: dict[Var, list[tuple[Stmt, Call]]] = {}
-        self.others: set[Var] = set()
-        self._stmt: Stmt = function.body
-        self.visit(function.body)
-
-    def visit_assign_stmt(self, op: AssignStmt) -> None:
-        self._stmt = op
-        self.visit(op.value)
-
-    def visit_eval_stmt(self, op: EvalStmt) -> None:
-        self._stmt = op
-        self.visit(op.expr)
-
-    def visit_call(self, op: Call) -> None:
-        for arg in op.args:
-            if isinstance(arg, Var):
-                self.calls.setdefault(arg, []).append((self._stmt, op))
-            else:
-                self.visit(arg)
-
-    def visit_var(self, op: Var) -> None:
-        self.others.add(op)
-
-    def of(self, var: Var) -> list[tuple[Stmt, Call]]:
-        """The calls that read ``var``, when nothing else does."""
-        return [] if var in self.others else self.calls.get(var, [])
-
-    def multiplied_only(self, var: Var) -> bool:
-        """Whether ``var`` is used, and only as an operand of matrix products."""
-        found = self.of(var)
-        return bool(found) and all(_is_operand(var, call) for _, call in found)
-
-
-def _is_operand(var: Var, call: Call) -> bool:
-    if call.op.name not in MATMULS:
-        return False
-    bound = rebind(call)
-    return var is not bound.values.get("acc") and var is not bound.values.get("bias")
 
 
 @dataclass(slots=True)
@@ -278,7 +234,7 @@ class _Rewriter(BodyRewriter):
         if len(found) != 1 or found[0][1].op.name != "tile.store":
             return None
         store, call = found[0]
-        if not isinstance(store, AssignStmt) or not _is_plane(call, product.var):
+        if not isinstance(store, AssignStmt) or not is_plane(call, product.var):
             return None
         for other in block.stmts[index + 1 :]:
             if other is store:
@@ -314,11 +270,20 @@ class _Rewriter(BodyRewriter):
                 offsets = call.args[1]
                 plane = isinstance(offsets, MakeTuple) and len(offsets.elements) == 2
                 clamps = call.kwargs.get("clamp", False)
-                if single and plane and not clamps and same_dims(shape.valid_shape, shape.shape):
+                apart = store is None or self._apart(call, store)
+                if single and plane and apart and not clamps and same_dims(shape.valid_shape, shape.shape):
                     return stmt
                 break
         self._hint("PH-AT-011", product, "is not tiled along N: its bias is not one whole load just before it")
         return None
+
+    def _apart(self, load: Call, store: Stmt) -> bool:
+        """Whether what is loaded cannot be what is stored to, part by part."""
+        written = _call_of(store)
+        sharing = Sharing(self._function)
+        tensors = [load.args[0], written.args[2] if written is not None else None]
+        buffers = [sharing.find(t) for t in tensors if isinstance(t, Var)]
+        return len(buffers) == 2 and buffers[0] is not buffers[1]
 
     # A result that only other products read
 
@@ -379,19 +344,6 @@ def _no_place(product: Product) -> str:
 def _call_of(stmt: Stmt) -> Call | None:
     value = stmt.value if isinstance(stmt, AssignStmt) else stmt.expr if isinstance(stmt, EvalStmt) else None
     return value if isinstance(value, Call) else None
-
-
-def _is_plane(call: Call, var: Var) -> bool:
-    """Whether a store writes ``var`` as it is to a place in a matrix."""
-    offsets, out = call.args[1], call.args[2]
-    return (
-        call.args[0] is var
-        and len(call.args) == 3
-        and isinstance(offsets, MakeTuple)
-        and len(offsets.elements) == 2
-        and isinstance(out.type, TensorType)
-        and len(out.type.shape) == 2
-    )
 
 
 def _is_whole(dest: Expr) -> bool:
