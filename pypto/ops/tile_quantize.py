@@ -80,9 +80,9 @@ def _quant_mx(b: Bound) -> Type:
     tile, axis = b.type("tile"), b["axis"]
     if axis not in (0, 1):
         raise b.fail(f"groups along axis 0 or 1, not {axis}")
-    extents = [value(d) for d in tile.shape]
-    whole = all(same(v, s) for v, s in zip(valid_of(b, "tile"), tile.shape))
-    if None in extents or not whole or extents[axis] % _GROUP:
+    extents = [n for d in tile.shape if (n := value(d)) is not None]
+    whole = len(extents) == 2 and all(same(v, s) for v, s in zip(valid_of(b, "tile"), tile.shape))
+    if not whole or extents[axis] % _GROUP:
         raise b.fail(f"requires a whole tile of groups of {_GROUP} along axis {axis}, got {shaped(tile)}")
     groups = [d if i != axis else d // _GROUP for i, d in enumerate(extents)]
     for name, dtype in (("exp", _D.UINT8), ("max", _D.FP32), ("scaling", _D.FP32)):

@@ -71,7 +71,7 @@ def one(value: Any, scale: float, offset: int, signed: bool, dtype: np.dtype) ->
 def quantized(acc: Array, scale: Array, offset: Array, signed: bool, dtype: np.dtype) -> Array:
     out = np.zeros(acc.shape, dtype)
     for i, j in np.ndindex(*acc.shape):
-        out[i, j] = one(acc[i, j], scale[j], int(offset[j]), signed, dtype)
+        out[i, j] = one(acc[i, j], float(scale[j]), int(offset[j]), signed, dtype)
     return out
 
 
