@@ -9,10 +9,10 @@ from operator_values import Array, assert_same, fill, ordinary, specials
 
 from pypto.backend import Target
 from pypto.dtypes import DataType
+from pypto.layouts import to_mx_a, to_mx_b
 
 D = DataType
 _FP4, _BF16 = D.FP4.numpy, D.BF16.numpy
-_SHAPE = "[16, 128]"
 _MOVE = """
 @pl.function(type=pl.FunctionType.InCore)
 def k(x: pl.Tensor[[16, 256], pl.FP4], m: pl.Scalar[pl.INDEX], h: pl.Scalar[pl.INDEX], j: pl.Scalar[pl.INDEX],
@@ -71,8 +71,33 @@ def narrowed(target: Target) -> None:
             assert_same(y, want, 0, f"BF16 to FP4, {mode}, {m} x {2 * h} valid")
 
 
+_PRODUCT = """
+@pl.function(type=pl.FunctionType.InCore)
+def k(a: pl.Tensor[[128, 64], pl.FP4], a_s: pl.Tensor[[128, 2], pl.FP8E8M0, pl.MX_A_ZZ],
+      b: pl.Tensor[[64, 64], pl.FP8E4M3FN], b_s: pl.Tensor[[2, 64], pl.FP8E8M0, pl.MX_B_NN],
+      y: pl.Out[pl.Tensor[[128, 64], pl.FP32]]):
+    left = pl.move(pl.cast(pl.load(a, [0, 0], [128, 64]), pl.FP8E4M3FN), target_memory=pl.Mem.Left)
+    left_s = pl.move(pl.load(a_s, [0, 0], [128, 2], target_memory=pl.Mem.Mat), target_memory=pl.Mem.LeftScale)
+    right = pl.move(pl.load(b, [0, 0], [64, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)
+    right_s = pl.move(pl.load(b_s, [0, 0], [2, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.RightScale)
+    pl.store(pl.matmul_mx(left, left_s, right, right_s), [0, 0], y)
+"""
+
+
 def product(target: Target) -> None:
-    """FP4 elements of a tensor, through an orchestration, made FP8 operands of a product."""
+    """FP4 elements widened on the vector cores and multiplied on the cube, in one kernel."""
+    rng = np.random.default_rng(5)
+    a, b = every_pair((128, 64)), (rng.integers(-14, 15, (64, 64)) / 4).astype(D.FP8E4M3FN.numpy)
+    scales = [np.exp2(rng.integers(-2, 3, shape)).astype(D.FP8E8M0.numpy) for shape in ((128, 2), (2, 64))]
+    y = np.zeros((128, 64), np.float32)
+    run_op("tile.matmul_mx", _PRODUCT, [a, to_mx_a(scales[0]), b, to_mx_b(scales[1]), y], target)
+    left, right = (np.repeat(s.astype(np.float64), 32, axis) for s, axis in zip(scales, (1, 0)))
+    want = (a.astype(np.float64) * left) @ (b.astype(np.float64) * right)
+    assert_same(y, want.astype(np.float32), 0, "FP4 by FP8")
+
+
+def program(target: Target) -> None:
+    """FP4 elements of a tensor an orchestration slices."""
     source = """
 @pl.program
 class P:
@@ -103,5 +128,6 @@ CASES = [
     _case("tile.load", "fp4", lambda t: moved("tile.load", D.FP4, "t", t), D.FP4),
     _case("tile.cast", "fp4", lambda t: moved("tile.cast", D.BF16, "pl.tile.cast(t, pl.BF16)", t), D.FP4),
     _case("tile.cast", "to-fp4", narrowed, D.BF16),
-    _case("tile.cast", "fp4-program", product, D.FP4),
+    _case("tile.cast", "fp4-program", program, D.FP4),
+    _case("tile.matmul_mx", "fp4", product, D.FP8E4M3FN),
 ]
