@@ -6,6 +6,7 @@ from .compiled_program import CompiledProgram
 from .compiler import compile
 from .distributed_config import DistributedConfig
 from .runner import RunConfig, run
+from .tensor_spec import TensorSpec
 from .worker import DistributedWorker
 
-__all__ = ["CompiledProgram", "DistributedConfig", "DistributedWorker", "RunConfig", "compile", "run"]
+__all__ = ["CompiledProgram", "DistributedConfig", "DistributedWorker", "RunConfig", "TensorSpec", "compile", "run"]

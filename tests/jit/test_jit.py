@@ -230,6 +230,20 @@ def test_windows_of_tensors_are_arguments():
     assert (out == x + 1).all()
 
 
+def test_windows_of_columns_are_arguments_where_they_lie():
+    @pl.jit
+    def kernel(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for i in pl.range(0, 128, 64):
+            part = pl.slice(out, [16, 64], [0, i])
+            part = shifted(pl.slice(x, [16, 64], [16, i]), 1.0, part)
+            out = pl.assemble(out, part, [0, i])
+        return out
+
+    x, out = arrays(32, 128)
+    kernel(x, out)
+    assert (out[:16] == x[16:] + 1).all() and not out[16:].any()
+
+
 def test_launches_as_tasks():
     @pl.jit
     def kernel(x: pl.Tensor, mid: pl.Out[pl.Tensor], out: pl.Out[pl.Tensor]):

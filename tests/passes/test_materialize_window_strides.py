@@ -223,6 +223,44 @@ def test_a_wrong_stride_shows():
     assert not (out[:16, :16] == X[32:48, :16] + 1).all()
 
 
+def test_columns_one_behind_the_other():
+    more = """
+    @pl.function(type=pl.FunctionType.InCore)
+    def column(self, x: pl.Tensor[[2, 16, 1], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]
+               ) -> pl.Tensor[[16, 1], pl.FP32]:
+        t = pl.reshape(pl.load(x, [1, 0, 0], [1, 16, 1]), [16, 1])
+        written = pl.store(pl.add(t, 1.0), [0, 0], out)
+        return written
+"""
+    source = program(
+        "out = self.column(pl.slice(x, [2, 16, 1], [1, 32, 0]), out)\nreturn out",
+        "x: pl.Tensor[[4, 64, 1], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]",
+        more,
+    )
+    assert strides(lowered(source), "column") == [["64", "1", "16"], None]
+    x, out = X.reshape(-1)[:256].reshape(4, 64, 1).copy(), np.zeros((16, 1), np.float32)
+    pl.compile(source)(x, out)
+    assert (out == x[2, 32:48] + 1).all()
+
+
+def test_a_column_of_a_wider_tensor_is_refused_where_it_is_loaded():
+    more = """
+    @pl.function(type=pl.FunctionType.InCore)
+    def column(self, x: pl.Tensor[[16, 1], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]
+               ) -> pl.Tensor[[16, 1], pl.FP32]:
+        written = pl.store(pl.add(pl.load(x, [0, 0], [16, 1]), 1.0), [0, 0], out)
+        return written
+"""
+    source = program(
+        "out = self.column(pl.slice(x, [16, 1], [0, 5]), out)\nreturn out",
+        "x: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]",
+        more,
+    )
+    with pytest.raises(ValueError, match="that tile takes dn") as error:
+        pl.compile(source)
+    assert "pl.load(x, [0, 0], [16, 1])" in str(error.value)
+
+
 # Windows that are cut at their tensor's edge
 
 

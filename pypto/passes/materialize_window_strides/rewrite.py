@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import InternalError
-from ...ir.enums import ParamDirection
-from ...ir.expr import Call, Expr, GlobalVar, IterArg, Submit, Var
+from ...ir.enums import ParamDirection, TensorLayout
+from ...ir.expr import Call, Expr, GlobalVar, IterArg, Submit, Var, const_value
 from ...ir.functor import deep_clone, get_last_yield_stmt
 from ...ir.node import NodeList
 from ...ir.program import Function, Program
@@ -141,4 +141,9 @@ def _strided(type: Type, strides: tuple[Expr, ...]) -> Type:
     if not isinstance(type, TensorType):
         raise InternalError("strides of a value that is no tensor")
     view = type.tensor_view or TensorView()
+    if len(strides) > 1 and const_value(type.shape[-1]) == 1 and const_value(strides[-2]) == 1:
+        # Columns are loaded from DN views, and are stated as such where nothing else is said.
+        return type.replace(
+            tensor_view=view.replace(stride=NodeList([*strides[:-1], type.shape[-2]]), layout=TensorLayout.DN)
+        )
     return type.replace(tensor_view=view.replace(stride=NodeList(strides)))
