@@ -24,6 +24,7 @@ from ..ops.registry import Bound
 from ..passes.host_windows import ALLOC, WINDOW
 from ..passes.return_lineage import ReturnLineage
 from ..simulator.ranks import SharedMemory, Slice, Window, context_of
+from ..simulator.scheduler import Wait
 from .collectives import BUILTINS, Meeting, collective
 from .host import Host
 from .sub_workers import SubWorkers
@@ -116,7 +117,7 @@ class DeviceHost(Host):
         devices = [int(d) for d in stmt.devices] or range(self.world_size)
         for slot in stmt.slots:
             if isinstance(slot, WindowBuffer):
-                self._check_devices(devices, f"window '{slot.name_hint}' is shared by", slot.base.span)
+                self._check_devices(devices, f"window '{written_name(slot.name_hint)}' is shared by", slot.base.span)
                 self._devices_of[slot.base] = devices
         return (yield from self._block(stmt.body))
 
@@ -135,9 +136,9 @@ class DeviceHost(Host):
         call = stmt.value
         if isinstance(call, Call) and call.op.name == ALLOC:
             devices = self._devices_of.get(stmt.var, range(self.world_size))
-            size = int(self._value(call.args[0]))
-            self.env[stmt.var] = WindowMemory(_made(SharedMemory, call.span, stmt.var.name_hint, size, len(devices)),
-                                              devices)  # fmt: skip
+            name, size = written_name(stmt.var.name_hint), int(self._value(call.args[0]))
+            memory = _made(SharedMemory, call.span, name, size, len(devices))
+            self.env[stmt.var] = WindowMemory(memory, devices)
             return
         yield from super()._assign(stmt)
 
@@ -166,7 +167,7 @@ class DeviceHost(Host):
         blocks = 0 if retired else self._blocks(function, call, core_num)
         steps = self.launchers[device].launch(function, values, blocks)
         reads, writes = _memory_of(function, values)
-        task = self.start(f"rank {device}, {function.name!r},", device, steps, reads, writes)
+        task = self.start(f"rank {device}, {function.name!r},", device, steps, reads, writes, call.span)
         returned = self.lineage.of(function.name)
         known = [given[i] for i in returned if i is not None]
         return task, known if len(known) == len(returned) else None
@@ -182,7 +183,7 @@ class DeviceHost(Host):
             return self.workers.run(function, values)
 
         memory = [v for v in values if isinstance(v, np.ndarray)]
-        return self.start(f"sub-worker {function.name!r}", None, steps(), [], memory)
+        return self.start(f"sub-worker {function.name!r}", None, steps(), [], memory, call.span)
 
     def start(
         self,
@@ -191,23 +192,27 @@ class DeviceHost(Host):
         steps: Steps,
         reads: list[np.ndarray],
         writes: list[np.ndarray],
+        span: Span,
     ) -> Task:
         """Add a task of ``device``, after those before it there and those whose memory it uses.
 
         A task of the host has no device, and no order but that.
         """
         self._running = [r for r in self._running if not r.task.done]
-        before = [r.task for r in self._running if r.conflicts(reads, writes)]
-        if device is not None and device in self._last:
-            before.append(self._last[device])
-        task = self.scheduler.spawn(name, self._after(before, steps))
+        sharing = [r.task for r in self._running if r.conflicts(reads, writes)]
+        before = [self._last[device]] if device is not None and device in self._last else []
+        task = self.scheduler.spawn(name, self._after(before, sharing, steps, Location.of(span)))
         if device is not None:
             self._last[device] = task
         self._running.append(_Running(task, reads, writes))
         return task
 
-    def _after(self, before: Iterable[Task], steps: Steps) -> Steps:
+    def _after(self, before: list[Task], sharing: list[Task], steps: Steps, loc: Location | None) -> Steps:
         yield from self.scheduler.join(before)
+        for task in sharing:
+            while not task.done:
+                what = f"the end of {task.name.rstrip(',')}, which uses the same memory of the caller"
+                yield Wait(task.finished, what, loc)
         return (yield from steps)
 
     def attend(self, bound: Bound, call: Call) -> Task:
@@ -225,7 +230,7 @@ class DeviceHost(Host):
             meeting = Meeting(name, len(signal.devices), collective(name, windows, settings))
             self._meetings[memory, number] = meeting
         steps = meeting.attend(signal.devices.index(device), Location.of(call.span))
-        return self.start(f"rank {device}, {name!r},", device, steps, [], [])
+        return self.start(f"rank {device}, {name!r},", device, steps, [], [], call.span)
 
     def _device(self, call: Call | Submit) -> int:
         """Where a launch runs: on ``device=``, else on the first."""

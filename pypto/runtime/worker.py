@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..dtypes import DataType
 from .sub_workers import Callback, unbound
 
 if TYPE_CHECKING:
@@ -21,12 +23,12 @@ class DistributedWorker:
 
     def __init__(
         self,
-        compiled: CompiledProgram,
+        compiled: CompiledProgram | Sequence[CompiledProgram],
         *,
         extra_compiled: Sequence[CompiledProgram] = (),
         callbacks: Mapping[str, Callback] | None = None,
     ) -> None:
-        self._programs = [compiled, *extra_compiled]
+        self._programs = [*(compiled if isinstance(compiled, Sequence) else [compiled]), *extra_compiled]
         self._callbacks = dict(callbacks or {})
         self._closed = False
         known: set[str] = set()
@@ -55,6 +57,22 @@ class DistributedWorker:
             raise ValueError(f"{compiled!r} is not one of the worker's programs: prepare(extra_compiled=[..])")
         return compiled.call(args, config, self._callbacks)
 
+    def alloc_tensor(self, shape: Sequence[int], dtype: Any, *, init: Any = None) -> Any:
+        """Memory for arguments of several runs, zero or a copy of ``init``.
+
+        A torch tensor for a dtype of torch, an array for one of numpy or of the language. Raises ValueError for an
+        ``init`` of another shape.
+        """
+        made = _zeros(tuple(shape), dtype)
+        if init is not None:
+            if tuple(init.shape) != tuple(made.shape):
+                raise ValueError(f"init must have shape {list(made.shape)}, got {list(init.shape)}")
+            made[...] = init
+        return made
+
+    def free_tensor(self, tensor: Any) -> None:
+        """The memory is no longer needed: it ends with its last use, here as elsewhere."""
+
     def close(self) -> None:
         """End the worker; a second time is allowed."""
         self._closed = True
@@ -64,3 +82,12 @@ class DistributedWorker:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+    import numpy as np
+
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(dtype, torch.dtype):
+        return torch.zeros(shape, dtype=dtype)
+    return np.zeros(shape, dtype.numpy if isinstance(dtype, DataType) else dtype)

@@ -268,3 +268,43 @@ def test_a_view_larger_than_its_window_is_refused():
     message = re.escape("float32 [64] takes 256 bytes, window 'buf") + r"\w*' has 64 on each rank"
     with pytest.raises(ValueError, match=message):
         compiled(Large, 2)()
+
+
+def test_ranks_that_wait_for_each_other_cannot_write_one_array():
+    @pl.program
+    class Whole:
+        @pl.function(type=pl.FunctionType.InCore)
+        def kernel(
+            self,
+            x: pl.Tensor[[2, N], pl.FP32],
+            row: pl.Scalar[pl.INDEX],
+            y: pl.Out[pl.Tensor[[2, N], pl.FP32]],
+            arrived: pl.InOut[pld.DistributedTensor[[1], pl.INT32]],
+        ) -> pl.Tensor[[2, N], pl.FP32]:
+            pld.system.notify(arrived, 1 - pld.rank(pld.get_comm_ctx(arrived)), [0], 1)
+            pld.system.wait(arrived, [0], 1, cmp=pld.WaitCmp.Ge)
+            return pl.store(pl.load(x, [row, 0], [1, N]), [row, 0], y)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def chip(
+            self,
+            x: pl.Tensor[[2, N], pl.FP32],
+            row: pl.Scalar[pl.INDEX],
+            y: pl.Out[pl.Tensor[[2, N], pl.FP32]],
+            arrived: pl.InOut[pld.DistributedTensor[[1], pl.INT32]],
+        ) -> pl.Tensor[[2, N], pl.FP32]:
+            return self.kernel(x, row, y, arrived)
+
+        @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
+        def main(self, x: pl.Tensor[[2, N], pl.FP32], y: pl.Out[pl.Tensor[[2, N], pl.FP32]]):
+            buf = pld.alloc_window_buffer([1], dtype=pl.INT32)
+            for r in pl.range(2):
+                y = self.chip(x, r, y, pld.window(buf, [1], dtype=pl.INT32), device=r)
+
+    x, y = np.ones((2, N), np.float32), np.zeros((2, N), np.float32)
+    message = (
+        r"rank 0, 'chip', waits at .* for window 'buf' >= 1.*; "
+        r"rank 1, 'chip', waits at .* for the end of rank 0, 'chip', which uses the same memory of the caller"
+    )
+    with pytest.raises(PtoError, match=message):
+        compiled(Whole, 2)(x, y)

@@ -186,3 +186,18 @@ def test_a_worker_runs_the_programs_it_was_made_for(watched):
             worker.run(ir.compile(Halved, skip_ptoas=True), xs, ys, zs)
     with pytest.raises(RuntimeError, match="the worker is closed"):
         worker.run(halved, xs, ys, zs)
+
+
+@pytest.mark.parametrize("dtype", ["numpy", "language", "torch"])
+def test_memory_of_a_worker_holds_what_a_run_left(watched, dtype):
+    torch = pytest.importorskip("torch")
+    dtype = {"numpy": np.float32, "language": pl.FP32, "torch": torch.float32}[dtype]
+    with DistributedWorker([watched], callbacks={"watch": lambda args: args[0]}) as worker:
+        x = worker.alloc_tensor((1, N), dtype, init=np.ones((1, N)) if dtype is not torch.float32 else torch.ones(1, N))
+        y, z = (worker.alloc_tensor((1, N), dtype) for _ in range(2))
+        worker(x, y, z)
+        worker(z, y, x)
+        assert bool((z == 4).all()) and bool((x == 16).all())
+        worker.free_tensor(y)
+        with pytest.raises(ValueError, match=r"init must have shape \[1, 64\], got \[2\]"):
+            worker.alloc_tensor((1, N), dtype, init=np.ones(2))
