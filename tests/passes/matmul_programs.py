@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -46,7 +48,7 @@ def biased(n: int) -> str:
     )
 
 
-def tiled(program: ir.Program, target: str = "Ascend910B", **settings: object) -> ir.Program:
+def tiled(program: ir.Program, target: str = "Ascend910B", **settings: Any) -> ir.Program:
     """``program`` after the pass, verified, printed and parsed back, and found to be left alone by a second run."""
     checks = [passes.VerificationInstrument(), ir.make_roundtrip_instrument()]
     with passes.PassContext(checks, target=get_target(target), hint_sink=[], **settings):

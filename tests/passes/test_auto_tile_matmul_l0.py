@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from matmul_programs import before_the_pass, biased, hints, product, reduction, tiled
@@ -30,7 +31,7 @@ for ko, (acc,) in pl.pipeline({blocks}, init_values=(init,), stage=2):
 """
 
 
-def becomes(before: ir.Program, after: ir.Program, **settings: object) -> None:
+def becomes(before: ir.Program, after: ir.Program, **settings: Any) -> None:
     ir.assert_structural_equal(tiled(before, **settings), after)
 
 
@@ -97,7 +98,7 @@ def test_two_accumulators_where_the_planner_has_room():
     assert double == str(tiled(before, enable_pypto_l0c_double_buffer=True))
 
 
-def lowered_order(program: ir.Program, **settings: object) -> str:
+def lowered_order(program: ir.Program, **settings: Any) -> str:
     """M for a product and S for a store, in the order they have at the end."""
     with passes.PassContext([], target=get_target("Ascend910B"), **settings):
         for factory in ("auto_tile_matmul_l0", "infer_tile_memory_space", "lower_pipeline_loops"):

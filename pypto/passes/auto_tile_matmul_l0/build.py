@@ -272,7 +272,9 @@ class Store:
     def __init__(self, call: Call, name: str) -> None:
         self.call, self.name = call, name
         self.dest: Expr = call.args[2]
-        self._base = call.args[1].elements  # type: ignore[attr-defined]
+        offsets = call.args[1]
+        assert isinstance(offsets, MakeTuple)
+        self._base = offsets.elements
 
     def place(self, code: Code, part: Var, row: Expr, col: Expr, dest: Expr) -> Var:
         offsets = [plus(base, offset) for base, offset in zip(self._base, (row, col))]
@@ -325,7 +327,9 @@ class BiasWindows:
         assert product.bias is not None
         self._name = product.bias.name_hint
         self._tensor = load.args[0]
-        self._row, self._col = load.args[1].elements  # type: ignore[attr-defined]
+        offsets = load.args[1]
+        assert isinstance(offsets, MakeTuple)
+        self._row, self._col = offsets.elements
 
     def at(self, code: Code, col: Expr, cols: int) -> Var:
         offsets = [self._row, plus(self._col, col)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...backend.targets import ASCEND910B
 
@@ -101,8 +101,8 @@ def choose_l0_tile(config: L0TileConfig) -> L0TileResult:
 
 
 @lru_cache(maxsize=1024)
-def _choose(settings: tuple[int | float | bool, ...]) -> L0TileResult:
-    return _Chooser(L0TileConfig(*settings)).choose()  # type: ignore[arg-type]
+def _choose(settings: tuple[Any, ...]) -> L0TileResult:
+    return _Chooser(L0TileConfig(*settings)).choose()
 
 
 def _up(value: int, unit: int) -> int:

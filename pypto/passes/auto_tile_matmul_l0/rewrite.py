@@ -188,7 +188,7 @@ class _Rewriter(BodyRewriter):
             found = self._bias_load(block, index, product, store)
             if found is None:
                 return None
-            load = found.value  # type: ignore[assignment]
+            load = _call_of(found)
             self._dropped.add(found)
         block.changed = True
         if store is not None:

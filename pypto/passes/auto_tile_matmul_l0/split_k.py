@@ -125,11 +125,10 @@ class _Splitter(BodyRewriter):
     def _apart(self, found: _Reduction) -> bool:
         """Whether what is loaded cannot be what is stored to."""
         _, sharing = self._facts
-        dest = found.store.value.args[2]  # type: ignore[attr-defined]
-        sources = [s.value.args[0] for s in (found.lhs, found.rhs)]  # type: ignore[attr-defined]
-        if not all(isinstance(v, Var) for v in (dest, *sources)):
-            return False
-        return all(sharing.find(source) is not sharing.find(dest) for source in sources)
+        calls = [s.value for s in (found.store, found.lhs, found.rhs) if isinstance(s.value, Call)]
+        tensors = [call.args[2 if call.op.name == "tile.store" else 0] for call in calls]
+        dest, *sources = [sharing.find(t) for t in tensors if isinstance(t, Var)]
+        return len(sources) == 2 and all(source is not dest for source in sources)
 
     # Writing the parts
 
@@ -183,9 +182,9 @@ def _is_load(stmt: AssignStmt) -> bool:
 def _only_product(body: Stmt | None) -> Product | None:
     """The product a branch computes and hands on, when that is all of it."""
     stmts = flatten_to_stmts(body)
-    if len(stmts) != 2 or not isinstance(stmts[0], AssignStmt) or not isinstance(stmts[1], YieldStmt):
+    stmt, end = stmts if len(stmts) == 2 else (None, None)
+    if not isinstance(stmt, AssignStmt) or not isinstance(end, YieldStmt):
         return None
-    stmt, end = stmts
     if not isinstance(stmt.value, Call) or stmt.value.op.name not in ("tile.matmul", "tile.matmul_acc"):
         return None
     return product_of(stmt, stmt.value) if len(end.values) == 1 and end.values[0] is stmt.var else None
