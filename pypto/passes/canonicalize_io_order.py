@@ -111,6 +111,8 @@ class _Orderer(Rewriter):
         self._keys = outer
         if not pipelined:
             return op.replace(body=body)
+        if op.attrs.get(DOUBLE_BUFFER_C):
+            body = _Alternated().rewrite(body)
         attrs = {k: v for k, v in op.attrs.items() if k not in _MARKS}
         return op.replace(body=body, kind=ForKind.Sequential, attrs=attrs)
 
@@ -137,6 +139,17 @@ class _Orderer(Rewriter):
         if order == list(range(len(stmts))):
             return body
         return seq([*(stmts[i] for i in order), *end], body.span)
+
+
+class _Alternated(Rewriter):
+    """Gives the accumulators of a loop's stages to two stages in turn: more are never in use at once."""
+
+    def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
+        call = op.value
+        if not isinstance(call, Call) or not is_accumulator(call) or MEMBERSHIP not in call.attrs:
+            return op
+        place = ",".join(f"{group}:{stage % 2}" for group, stage in _membership(call))
+        return op.replace(value=call.replace(attrs={**call.attrs, MEMBERSHIP: place}))
 
 
 def _sorted(before: list[set[int]], key: Callable[[int], _Key]) -> list[int]:
