@@ -517,25 +517,30 @@ def distributed_params(function: Function) -> list[Var]:
     return [p for p in function.params if isinstance(p.type, DistributedTensorType)]
 
 
+class _Symbols(Visitor):
+    """Collects the variables of tensor types, in order of appearance."""
+
+    def __init__(self) -> None:
+        self.found: dict[Var, None] = {}
+
+    def visit_var(self, op: Var) -> None:
+        self.found[op] = None
+
+    def visit_type(self, type: Any) -> None:
+        if type.symbolic:
+            for dim in type.shape:
+                self.visit(dim)
+            if type.tensor_view is not None:
+                type.tensor_view._visit_children(self)
+
+
 def dynamic_dims(function: Function) -> list[Var]:
     """Symbols of a kernel's tensor shapes that are not parameters, in order of appearance."""
-    found: dict[Var, None] = {}
-
-    class Collector(Visitor):
-        def visit_var(self, op: Var) -> None:
-            if op not in params:
-                found[op] = None
-
-        def visit_type(self, type: Any) -> None:
-            if type.symbolic:
-                for dim in type.shape:
-                    self.visit(dim)
-                if type.tensor_view is not None:
-                    type.tensor_view._visit_children(self)
-
+    open_types = [p.type for p in function.params if isinstance(p.type, TensorType) and p.type.symbolic]
+    if not open_types:
+        return []
+    symbols = _Symbols()
+    for open_type in open_types:
+        symbols.visit_type(open_type)
     params = set(function.params)
-    collector = Collector()
-    for p in function.params:
-        if isinstance(p.type, TensorType):
-            collector.visit_type(p.type)
-    return list(found)
+    return [v for v in symbols.found if v not in params]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
 from ..ir.program import Function, Program
@@ -16,7 +17,13 @@ def returned_params(function: Function) -> list[int | None]:
 
     Calls of other functions are not looked into; `ReturnLineage` does.
     """
-    return ReturnLineage({function.name: function}).of(function.name)
+    found = _returned.get(function)
+    if found is None:
+        found = _returned[function] = ReturnLineage({function.name: function}).of(function.name)
+    return found
+
+
+_returned: WeakKeyDictionary[Function, list[int | None]] = WeakKeyDictionary()
 
 
 class ReturnLineage:
