@@ -88,6 +88,12 @@ def check_reshape(source: Tile, result: Tile) -> None:
         raise PtoError(f"'pto.treshape': {source.nbytes} bytes seen as {result.nbytes} bytes")
     if source.boxed != result.boxed:
         raise PtoError("'pto.treshape' cannot change between boxed and plain layouts")
+    if result.v_row is None or result.v_col is None:
+        # PTOAS 0.61 makes the view from its type, and hands on no extents: nothing of it would be valid.
+        raise PtoError(
+            "'pto.treshape': the valid extents of the result must be constants",
+            hint="copy the tile first, to a place of its own: pl.move(tile, target_memory=pl.Mem.Vec)",
+        )
 
 
 _SCALES = {("row_major", "row_major"): {"mx_a_zz"}, ("col_major", "col_major"): {"mx_b_nn"}}

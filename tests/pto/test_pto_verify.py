@@ -366,3 +366,10 @@ def test_forms_of_a_gather_in_text(ins, outs, message):
     tiles["k"] = f"{made.param('f32')}:f32"
     made.op("tgather", [tiles[name] for name in ins], [tiles[name] for name in outs])
     refused(made, message)
+
+
+def test_a_reshaped_tile_has_extents_of_its_own():
+    kernel = Kernel()
+    source, result = tile_type(8, 16, "f32"), tile_type(16, 8, "f32", valid=("?", 8))
+    kernel.emit(f"%r = pto.treshape {kernel.tile(source)} : {source} -> {result}")
+    refused(kernel, "the valid extents of the result must be constants")
