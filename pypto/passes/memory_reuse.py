@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..backend.target import Target
+from ..errors import user_error
 from ..ir.enums import FunctionType, MemorySpace
 from ..ir.expr import Call, MemRef, Var
 from ..ir.program import Function, Program, summarize
@@ -29,10 +30,12 @@ from .memory_model import Allocation, Relocation, allocations, on_chip, with_all
 from .pipeline_buffers import Group, Stages, Unmarked, shed_text
 
 _POP: Final = "tile.tpop_from_aic"
-_TOGETHER: Final = (
-    "a result made of a loaded and a popped tile is put where the loaded one is, because Vec has no room for both: "
-    "devices are known to compute such results wrongly. Make the tiles smaller, or the ring of the pipe shallower with "
-    "optimizations=[pl.cross_core_slot(slot_num=1)]"
+_NO_ROOM: Final = (
+    "Vec has room for a result made of a loaded and a popped tile only where the loaded one is, and devices are known "
+    "to compute such results wrongly"
+)
+_SMALLER: Final = (
+    "make the tiles smaller, or the ring of the pipe shallower with optimizations=[pl.cross_core_slot(slot_num=1)]"
 )
 
 
@@ -60,17 +63,20 @@ def _share(function: Function, context: PassContext) -> Function:
     stages = Stages(function, known, target)
     apart = _kept_apart(function, target)
     floors = reserve(function, target).ends if RESERVE in summarize(function).ops else {}
-    while True:
+
+    def packed(apart: dict[Var, set[Var]]) -> tuple[dict[Var, Var], dict[Var, Allocation], list[MemorySpace]]:
+        """Which buffer each allocation joins, those that remain, and the memories they overfill."""
         hosts = pack(known, needed, apart, stages)
         wanted = {base: a for base, a in known.items() if a.pinned or (base in needed and base not in hosts)}
         _, used = assign_addresses(wanted, target, floors)
         full = [s for s, size in used.items() if s in target.memories and size > target.capacity(s)]
-        if any(stages.give_up(space) for space in full):
-            continue
-        if not apart or MemorySpace.Vec not in full:
-            break
-        apart = {}
-        perf_hint(context, "PH-MR-002", "MemoryReuse", _TOGETHER, function.span)
+        return hosts, wanted, full
+
+    hosts, wanted, full = packed(apart)
+    while any(stages.give_up(space) for space in full):
+        hosts, wanted, full = packed(apart)
+    if apart and MemorySpace.Vec in full and MemorySpace.Vec not in packed({})[2]:
+        raise user_error(ValueError, _NO_ROOM, next(iter(apart)).span, _SMALLER)
     for shed in stages.sheds():
         perf_hint(context, "PH-MR-001", "MemoryReuse", shed_text(shed, target), shed.span)
     made = Unmarked().rewrite(function)
@@ -83,7 +89,6 @@ def _kept_apart(function: Function, target: Target) -> dict[Var, set[Var]]:
     """Allocations that the target cannot have in one buffer, each with the others.
 
     In a vector part with a split, what is made of a loaded and a popped tile must not be put where the loaded one is.
-    Where nothing else fits it is, and the user is told.
     """
     apart: dict[Var, set[Var]] = {}
     split = function.func_type is FunctionType.AIV and function.split is not None
