@@ -193,3 +193,50 @@ def test_sums_of_products(m, k, n, step, dtype, blocks, target):
 @pytest.mark.parametrize(("m", "k", "n", "step"), IN_BOXES)
 def test_sums_whose_edge_ends_inside_a_box(m, k, n, step):
     check_sum(m, k, n, step, "INT8", 1, "Ascend910B")
+
+
+def partly_valid(cols: str, more: str = "") -> ir.Program:
+    text = f"""
+import pypto.language as pl
+
+@pl.program
+class Kernel:
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(self, a: pl.Tensor[[512, 64], pl.INT8], b: pl.Tensor[[64, 288], pl.INT8],
+               out: pl.Out[pl.Tensor[[512, 288], pl.INT32]]{more}) -> pl.Tensor[[512, 288], pl.INT32]:
+        am = pl.tile.load(a, [0, 0], [512, 64], target_memory=pl.Mem.Mat)
+        bm = pl.tile.load(b, [0, 0], [64, 288], valid_shape=[64, {cols}], target_memory=pl.Mem.Mat)
+        c = pl.tile.matmul(am, bm)
+        out = pl.tile.store(c, [0, 0], out)
+        return out
+"""
+    parsed = pl.parse(text)
+    assert isinstance(parsed, ir.Program)
+    return parsed
+
+
+@pytest.mark.parametrize("cols", [16, 200, 272])
+def test_only_what_is_valid_is_stored(cols):
+    a, b, _, out = operands(512, 64, 288, "INT8", 8)
+    want = a.astype(np.int32) @ b.astype(np.int32)
+    want[:, cols:] = -7
+    check(partly_valid(str(cols)), [a, b, out], want, "Ascend910B")
+
+
+def test_parts_of_what_is_valid_up_to_a_value_at_run_time_are_refused():
+    with pytest.raises(CapacityError, match="exceeds platform limit"):
+        pl.compile(partly_valid("n", ", n: pl.Scalar[pl.INDEX]"), target="Ascend910B")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("m", "k", "n", "rows"), [(64, 1024, 64, 40), (384, 256, 256, 200), (512, 64, 256, 300)])
+def test_only_valid_rows_are_stored(m, k, n, rows, target):
+    a, b, bias, out = operands(m, k, n, "BF16", 9)
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    want[rows:] = -7
+    mat, acc = f"pl.Tile[[{m}, {k}], pl.BF16, pl.Mem.Mat", f"c__ssa_v0: pl.Tile[[{m}, {n}], pl.FP32, pl.Mem.Acc]"
+    source = str(product(m, k, n)).replace(f"[{m}, {k}], target_memory", f"[{rows}, {k}], target_memory")
+    source = source.replace(mat, f"{mat}, pl.TileView(valid_shape=[{rows}, {k}])").replace(acc, "c__ssa_v0")
+    kernel = pl.parse(source)
+    assert isinstance(kernel, ir.Program)
+    check(kernel, [a, b, bias, out], want, target)

@@ -12,7 +12,7 @@ from ...ir.expr import Call, Expr, IterArg, MakeTuple, Var, index_const, tile_ty
 from ...ir.scalar import binary
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, YieldStmt, seq
-from ...ir.types import ScalarType, TensorType
+from ...ir.types import ScalarType, TensorType, same_dims, static_dims
 from ...ops.rules import plus
 from ..emitting import build
 from ..lower_pipeline_loops import DOUBLE_BUFFER_C, OVERLAP_STORES
@@ -148,17 +148,24 @@ class Tiler:
         self._count += 1
         window = _Window(index_const(row), index_const(col), rows, cols)
         full, tail = divmod(p.k, k)
-        init = self._accumulator(name, window) if p.acc is None and full >= 2 else p.acc
+        # An accumulator of fewer valid rows is packed. Only a product makes one: the first block precedes the loop.
+        packed = not same_dims(p.valid[:1], tile_type_of(p.lhs).shape[:1])
+        fresh = p.acc is None and full >= 2 and not packed
+        init = self._accumulator(name, window) if fresh else p.acc
         self._stage()
         value: Var | None = None
         start = 0
-        if p.acc is not None and p.init_cond is not None:
+        if p.acc is None and full >= 2 and packed:
+            a, b = self._operands(window, index_const(0), k, "0")
+            init, start = self._first(name, a, b, bias), 1
+            value = init
+        elif p.acc is not None and p.init_cond is not None:
             a, b = self._operands(window, index_const(0), k, "0")
             init, start = code.let(f"{name}_first", "tile.matmul_acc", p.acc, a, b, p.init_cond), 1
             value = init
         if full - start >= 2:
             assert init is not None
-            value = self._blocks(name, window, init, bias, start)
+            value = self._blocks(name, window, init, bias if fresh else None, start, fresh)
         elif full - start == 1:
             a, b = self._operands(window, index_const(start * k), k)
             value = self._first(name, a, b, bias) if init is None else self._next(name, init, a, b)
@@ -176,13 +183,13 @@ class Tiler:
     def _next(self, name: str, acc: Expr, a: Var, b: Var) -> Var:
         return self.code.let(f"{name}_acc", "tile.matmul_acc", acc, a, b)
 
-    def _blocks(self, name: str, window: _Window, init: Var, bias: Var | None, start: int) -> Var:
+    def _blocks(self, name: str, window: _Window, init: Var, bias: Var | None, start: int, fresh: bool) -> Var:
         """A loop over the whole blocks of K from block ``start`` on."""
         code, k = self.code, self.tile.k
 
         def body(ko: Var, carried: IterArg) -> Expr:
             a, b = self._operands(window, ko, k)
-            if self.product.acc is not None:
+            if not fresh:
                 return self._next(name, carried, a, b)
             return code.either(
                 f"{name}_phi",
@@ -209,12 +216,13 @@ class Tiler:
     # The output in parts
 
     def grid(self, placer: Placer, bias: BiasSource | None) -> Expr:
-        """All of the output, in parts that follow one another."""
+        """All of the output that is valid, in parts that follow one another."""
         p, tile = self.product, self.tile
-        for col in range(0, p.n, tile.n):
+        valid = static_dims(p.valid) or (p.m, p.n)
+        for col in range(0, valid[1], tile.n):
             cols = min(tile.n, p.n - col)
             row_bias = bias.at(self.code, index_const(col), cols) if bias is not None else None
-            for row in range(0, p.m, tile.m):
+            for row in range(0, valid[0], tile.m):
                 made = self.part(row, col, min(tile.m, p.m - row), cols, row_bias)
                 placer.dest = placer.place(self.code, made, index_const(row), index_const(col), placer.dest)
         return placer.dest

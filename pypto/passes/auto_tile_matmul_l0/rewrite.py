@@ -10,7 +10,7 @@ from ...ir.enums import MemorySpace
 from ...ir.expr import Call, Expr, MakeTuple, Var, index_const, tile_type_of
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, EvalStmt, Stmt, flatten_to_stmts, seq
-from ...ir.types import same_dims
+from ...ir.types import same_dims, static_dims
 from ...ops.kinds import ROUND_MODES
 from ...ops.registry import ArgEffect, arg_effect, decl_of
 from ..bodies import BodyRewriter
@@ -132,6 +132,9 @@ class _Rewriter(BodyRewriter):
         if any(d.bits < 8 for d in dtypes):
             self._hint("PH-AT-003", product, f"of {dtypes[0]} operands is not tiled: they are smaller than a byte")
             return None
+        if static_dims(product.valid[:1]) is None:
+            self._hint("PH-AT-006", product, "is not tiled: how many of its rows are valid is known only at run time")
+            return None
         if product.bias is not None and not self._bias_is_legal(product):
             return None
         unit = units(product, self._target)[2]
@@ -168,6 +171,9 @@ class _Rewriter(BodyRewriter):
     def _in_parts(self, block: _Block, index: int, product: Product, cast: AssignStmt | None) -> list[Stmt] | None:
         """What stands at the product when its output is computed in parts; None when there is no place for parts."""
         if product.acc is not None or tile_type_of(product.lhs).memory_space is not MemorySpace.Mat:
+            return None
+        if not all(static_dims(product.valid) or (0,)):
+            # Nothing is valid, or how much is known only at run time: a part could be empty then.
             return None
         store = self._store_of(block, index, product)
         dtype = None if store is not None else self._scratch_dtype(product, cast)
