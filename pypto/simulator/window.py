@@ -84,8 +84,8 @@ class View(NamedTuple):
         """A window of this view. Raises PtoError when it leaves the view or the array behind it."""
         buffer, start, limits = self.pointer
         low = high = 0
-        if limits is not None and len(limits) == len(sizes) and 0 not in sizes:
-            _check_limits(buffer, offsets, sizes, limits)
+        if limits is not None and limits != self.shape and 0 not in sizes:
+            self._check_limits(offsets, sizes, limits)
         for axis, (offset, size, extent, stride) in enumerate(
             zip(offsets, sizes, self.shape, self.strides, strict=True)
         ):
@@ -109,17 +109,18 @@ class View(NamedTuple):
             return Window(np.empty(sizes, buffer.dtype), self.layout, buffer)
         return Window(np.ndarray(sizes, buffer.dtype, buffer.bytes, start * item, strides), self.layout, buffer)
 
-
-def _check_limits(
-    buffer: Buffer, offsets: tuple[int, ...], sizes: tuple[int, ...], limits: tuple[int, ...]
-) -> None:
-    for axis, (offset, size, limit) in enumerate(zip(offsets, sizes, limits)):
-        if offset + size > limit:
-            raise PtoError(
-                f"window of {buffer.name} takes elements {offset}..{offset + size} of axis {axis}, but the tensor it "
-                f"is a slice of ends after {limit}",
-                hint="read only what is there: valid_shape, or clamp=True in the slice",
-            )
+    def _check_limits(self, offsets: tuple[int, ...], sizes: tuple[int, ...], limits: tuple[int, ...]) -> None:
+        """Refuse what lies past the tensor a slice is of; a view of the slice in another shape has its elements."""
+        if len(limits) != len(sizes) or prod(limits) == prod(self.shape):
+            return
+        for axis, (offset, size, limit) in enumerate(zip(offsets, sizes, limits)):
+            if offset + size > limit:
+                name = self.pointer.buffer.name
+                raise PtoError(
+                    f"window of {name} takes elements {offset}..{offset + size} of axis {axis}, but the tensor it is "
+                    f"a slice of ends after {limit}",
+                    hint="read only what is there: valid_shape, or clamp=True in the slice",
+                )
 
 
 class Window:
