@@ -113,7 +113,7 @@ def main() -> None:
     """Write ``docs/operators.md``."""
     from .doc_examples import examples
 
-    decls = [decl for decl in all_decls() if decl.name.split(".")[0] not in ("pld", "builtin", "dist")]
+    decls = [decl for decl in all_decls() if decl.name.split(".")[0] not in ("pld", "builtin", "dist", "test")]
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(operator_reference(decls, {**example_files(), **examples(decls)}), encoding="utf-8")
     print(f"wrote {PAGE}")
