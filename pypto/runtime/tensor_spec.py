@@ -31,11 +31,11 @@ class TensorSpec:
         shape = list(self.shape)
         if self.init_value is None:
             return torch.zeros(shape, dtype=self.dtype)
-        value = self.init_value
+        value: Any = self.init_value
         if not isinstance(value, torch.Tensor) and callable(value):
             value = value(shape) if _takes_shape(value) else value()
         if not isinstance(value, torch.Tensor):
-            return torch.full(shape, value, dtype=self.dtype)
+            return torch.zeros(shape, dtype=self.dtype).fill_(value)
         if list(value.shape) != shape:
             raise ValueError(f"init_value of {self.name!r} gives shape {list(value.shape)}, the tensor has {shape}")
         return value.to(self.dtype).clone()
