@@ -39,8 +39,13 @@ class ArrayArg:
 
     def write_back(self) -> None:
         """After a run, bring results to the caller's memory when kernels worked on a copy."""
-        if self.array is not self._source:
+        if self.array is not self._source and self.writeable:
             self._source[...] = self.array
+
+    @property
+    def writeable(self) -> bool:
+        """Whether the caller's memory may be written."""
+        return self._source.flags.writeable
 
 
 def _laid_out(shape: Sequence[int], dtype: np.dtype, strides: Sequence[int]) -> np.ndarray:

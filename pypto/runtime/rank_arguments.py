@@ -45,9 +45,15 @@ class RankArguments:
         self.dims: dict[Var, int] = {}
         bound: list[Any] = []
         params, written = [p for p, _ in function.caller_params()], without_buffer(function)
-        for (param, _), value in zip(written.caller_params(), all_arguments(written, given)):
+        for (param, direction), value in zip(written.caller_params(), all_arguments(written, given)):
             is_tensor = isinstance(param.type, TensorType)
             array = bind_array(param, value, self.dims) if is_tensor and value is not LEFT_OUT else value
+            if direction is not ParamDirection.In and isinstance(array, ArrayArg) and not array.writeable:
+                name = written_name(param.name_hint)
+                raise user_error(
+                    ValueError, f"argument {name!r} is read-only, and {function.name} writes it", param.span,
+                    hint="pass an array of its own: .copy()",
+                )  # fmt: skip
             bound.append(array if is_tensor else bind_scalar(param, value))
             if isinstance(param.type, ScalarType) and param.type.dtype.is_int():
                 self.dims[param] = bound[-1]

@@ -80,3 +80,25 @@ def test_a_launch_as_wide_as_the_chip(target):
     compiled(out)
     width = compiled.target.dies * compiled.target.groups_per_die * compiled.target.vectors_per_group
     assert (out[:width] == width).all() and not out[width:].any()
+
+
+@pl.function(type=pl.FunctionType.InCore)
+def copy(x: pl.Tensor[[4, 16], pl.FP32], out: pl.Out[pl.Tensor[[4, 16], pl.FP32]]):
+    pl.store(pl.load(x, [0, 0], [4, 16]), [0, 0], out)
+
+
+def test_arrays_that_are_only_read_may_be_read_only():
+    compiled, out = pl.compile(copy), np.zeros((4, 16), np.float32)
+    whole = np.arange(64, dtype=np.float32).reshape(4, 16)
+    whole.flags.writeable = False
+    for x in (whole, np.broadcast_to(whole[:1], (4, 16)), np.repeat(whole, 2, axis=1)[:, ::2]):
+        compiled(x, out)
+        assert (out == x).all()
+
+
+def test_an_array_that_is_written_must_not_be_read_only():
+    x = np.ones((4, 16), np.float32)
+    for out in (np.zeros((4, 16), np.float32), np.zeros((4, 32), np.float32)[:, ::2]):
+        out.flags.writeable = False
+        with pytest.raises(KernelValueError, match="argument 'out' is read-only, and copy writes it"):
+            pl.compile(copy)(x, out)
