@@ -64,22 +64,23 @@ def _share(function: Function, context: PassContext) -> Function:
     apart = _kept_apart(function, target)
     floors = reserve(function, target).ends if RESERVE in summarize(function).ops else {}
 
-    def packed(apart: dict[Var, set[Var]]) -> tuple[dict[Var, Var], dict[Var, Allocation], list[MemorySpace]]:
-        """Which buffer each allocation joins, those that remain, and the memories they overfill."""
+    def packed(apart: dict[Var, set[Var]]) -> tuple[dict[Var, Var], dict[Var, Allocation]]:
+        """Which buffer each allocation joins, and those that remain."""
         hosts = pack(known, needed, apart, stages)
-        wanted = {base: a for base, a in known.items() if a.pinned or (base in needed and base not in hosts)}
-        _, used = assign_addresses(wanted, target, floors)
-        full = [s for s, size in used.items() if s in target.memories and size > target.capacity(s)]
-        return hosts, wanted, full
+        return hosts, {base: a for base, a in known.items() if a.pinned or (base in needed and base not in hosts)}
 
-    hosts, wanted, full = packed(apart)
-    while any(stages.give_up(space) for space in full):
-        hosts, wanted, full = packed(apart)
-    if apart and MemorySpace.Vec in full and MemorySpace.Vec not in packed({})[2]:
+    def overfull(wanted: dict[Var, Allocation]) -> list[MemorySpace]:
+        _, used = assign_addresses(wanted, target, floors)
+        return [s for s, size in used.items() if s in target.memories and size > target.capacity(s)]
+
+    hosts, wanted = packed(apart)
+    while stages.marked and any(stages.give_up(space) for space in overfull(wanted)):
+        hosts, wanted = packed(apart)
+    if apart and MemorySpace.Vec in overfull(wanted) and MemorySpace.Vec not in overfull(packed({})[1]):
         raise user_error(ValueError, _NO_ROOM, next(iter(apart)).span, _SMALLER)
     for shed in stages.sheds():
         perf_hint(context, "PH-MR-001", "MemoryReuse", shed_text(shed, target), shed.span)
-    made = Unmarked().rewrite(function)
+    made = Unmarked().rewrite(function) if stages.marked else function
     if hosts:
         made = Relocation(lambda m: _rebased(m, hosts)).rewrite(made)
     return made.replace(body=with_allocations(made.body, wanted))

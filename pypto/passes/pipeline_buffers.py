@@ -44,13 +44,18 @@ class Stages:
 
     def __init__(self, function: Function, known: Mapping[Var, Allocation], target: Target) -> None:
         self._target = target
+        self.marked = False
+        """Whether any call says which stage it is of."""
         self._stage: dict[Var, dict[Group, int]] = {}
         self._spans: dict[Group, Span] = {}
         mixed: set[tuple[Var, Group]] = set()
         for stmt in walk(function.body):
             call = stmt.value if isinstance(stmt, AssignStmt) else None
             memref = on_chip(stmt.var.type) if isinstance(stmt, AssignStmt) else None
-            if not isinstance(call, Call) or memref is None or MEMBERSHIP not in call.attrs or memref.base not in known:
+            if not isinstance(call, Call) or MEMBERSHIP not in call.attrs:
+                continue
+            self.marked = True
+            if memref is None or memref.base not in known:
                 continue
             for place in call.attrs[MEMBERSHIP].split(","):
                 number, stage = map(int, place.split(":"))
