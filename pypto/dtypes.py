@@ -147,10 +147,15 @@ def from_numpy(dtype: DTypeLike) -> DataType:
     import numpy
 
     name = numpy.dtype(dtype).name
-    found = _by_numpy_name.get(name)
+    found = of_numpy_name(name)
     if found is None:
         raise TypeError(f"no PyPTO element type for a {name} array")
     return found
+
+
+def of_numpy_name(name: str) -> DataType | None:
+    """`DataType` of the dtype numpy, ml_dtypes and torch call ``name``."""
+    return _by_numpy_name.get(name)
 
 
 # numpy calls the type bool_ and its dtype bool; INDEX shares int64 with INT64, which wins.

@@ -11,20 +11,22 @@ from functools import cached_property
 from types import FunctionType as PyFunction
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..dtypes import DataType
+from ..dtypes import DataType, of_numpy_name
 from ..errors import ParserError, ParserTypeError
 from ..ir.enums import FunctionType, Level, Role
-from ..ir.expr import Expr
+from ..ir.expr import Expr, Var
 from ..ir.program import Function, Program
-from ..ir.types import DistributedTensorType, TensorType, Type
+from ..ir.types import DistributedTensorType, ScalarType, TensorType, Type
 from ..language.decorators import Closure, _enclosing
 from ..language.dynamic import RUNTIME, DynVar
 from ..language.parser.expr_evaluator import ExprEvaluator
 from ..language.parser.function_parser import FunctionOptions, FunctionParser
 from ..language.parser.source import locate_function
+from ..language.parser.type_parts import last_name
+from ..language.parser.type_resolver import direction_of
 from . import specializer
 from .cache import config_key
-from .specializer import DynamicDims, TensorMeta, constant_of, direction_of, last_name
+from .specializer import DynamicDims, TensorMeta, constant_of, is_bare, key_of, number_type
 
 if TYPE_CHECKING:
     from ..runtime import CompiledProgram, RunConfig
@@ -59,6 +61,7 @@ class JITFunction:
         self.signature = inspect.signature(fn)
         self.parameters = list(self.signature.parameters)
         self._compiled: dict[Any, CompiledProgram] = {}
+        self._dims: dict[str, dict[int, DynVar]] = {}
 
     # What it is
 
@@ -88,7 +91,9 @@ class JITFunction:
         return self._evaluator.try_eval_expr(node)
 
     def annotation(self, param: str) -> ast.expr | None:
-        return next(a.annotation for a in self.node.args.args if a.arg == param)
+        """What a parameter's annotation says besides its direction."""
+        found = next(a.annotation for a in self.node.args.args if a.arg == param)
+        return None if found is None else direction_of(found)[1]
 
     def fail(
         self, message: str, node: ast.AST, hint: str | None = None, cls: type[ParserError] = ParserTypeError
@@ -101,39 +106,45 @@ class JITFunction:
 
     def declared_type(self, param: str) -> Type | None:
         """The type an annotation gives a parameter; None for a bare tensor, or no annotation."""
-        inner = direction_of(self.annotation(param))[1]
-        if inner is None or last_name(inner) in ("Tensor", "DistributedTensor"):
+        inner = self.annotation(param)
+        if inner is None or is_bare(inner):
             return None
         if isinstance(inner, ast.Name) and inner.id in ("int", "float", "bool"):
             return None
         found, made = self.evaluate(inner)
         if found and isinstance(made, DataType):
-            return specializer.ScalarType(made)
+            return ScalarType(made)
         return self._resolver.types.resolve_param_type(inner)[0]
 
     def declared_dims(self, param: str) -> dict[int, DynVar]:
         """Dimensions of a tensor parameter that each run decides, by axis: from annotation, body and callees."""
-        made: dict[int, DynVar] = {}
-        t = self.declared_type(param)
-        if isinstance(t, TensorType):
-            for axis, dim in enumerate(t.shape):
-                if isinstance(dim, specializer.Var):
-                    made[axis] = _dyn_of(dim)
-        return {**self.dims.of(param), **made}
+        found = self._dims.get(param)
+        if found is None:
+            found = self._dims[param] = {}  # Asked again meanwhile, by functions that call each other: nothing new.
+            t = self.declared_type(param)
+            stated = enumerate(t.shape) if isinstance(t, TensorType) else ()
+            found.update(self.dims.of(param))
+            found.update({axis: DynVar.of(dim) for axis, dim in stated if isinstance(dim, Var)})
+        return found
 
+    @cached_property
     def handed_on(self) -> dict[str, list[tuple[JITFunction, str]]]:
         """For each parameter, the parameters of other functions it is passed to by name."""
-        if self._handed is None:
-            self._handed = {}
-            for call in self._calls():
-                callee = self.closure.get(call.func.id) if isinstance(call.func, ast.Name) else None
-                if isinstance(callee, JITFunction) and callee is not self:
-                    for name, arg in _by_name(callee, call.args, call.keywords):
-                        if isinstance(arg, ast.Name) and arg.id in self.parameters:
-                            self._handed.setdefault(arg.id, []).append((callee, name))
-        return self._handed
+        found: dict[str, list[tuple[JITFunction, str]]] = {}
+        for call in self._calls():
+            callee = self.closure.get(call.func.id) if isinstance(call.func, ast.Name) else None
+            if isinstance(callee, JITFunction) and callee is not self:
+                for name, arg in callee.by_name(call.args, ((k.arg, k.value) for k in call.keywords)):
+                    if isinstance(arg, ast.Name) and arg.id in self.parameters:
+                        found.setdefault(arg.id, []).append((callee, name))
+        return found
 
-    _handed: dict[str, list[tuple[JITFunction, str]]] | None = None
+    def by_name(self, args: Iterable[Any], named: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[str, Any]]:
+        """Arguments of a call, with the parameters they are for."""
+        yield from zip(self.parameters, args)
+        for name, value in named:
+            if name is not None and name in self.parameters:
+                yield name, value
 
     def _calls(self) -> Iterator[ast.Call]:
         for node in ast.walk(self.node):
@@ -150,7 +161,7 @@ class JITFunction:
         """The function for the arguments of a call in a kernel; what the parser of calls asks for."""
         if self.kind == "host" or (self.kind == "entry" and caller.options.level is not Level.HOST):
             self._refuse_call(caller, node)
-        given = dict(_by_name(self, args, [ast.keyword(k, v) for k, v in named.items() if k != "device"]))
+        given = dict(self.by_name(args, named.items()))
         missing = [p for p in self.parameters if p not in given]
         if missing or len(args) > len(self.parameters):
             caller.fail(
@@ -179,7 +190,7 @@ class JITFunction:
             declared = self.declared_type(name)
             return value.type if declared is None else declared
         known = {d for p, _ in caller.params if isinstance(p.type, TensorType) for d in p.type.shape}
-        made = specializer.parameter_type(name, value, {d for d in known if isinstance(d, specializer.Var)})
+        made = specializer.parameter_type(name, value, {d for d in known if isinstance(d, Var)})
         assert isinstance(made, TensorType)
         dims = list(made.shape)
         for axis, dim in self.dims.of(name).items():
@@ -238,9 +249,7 @@ class JITFunction:
         value = named.get(param, self.signature.parameters[param].default)
         if value is not inspect.Parameter.empty:
             return value
-        if self.declared_type(param) is None and last_name(direction_of(self.annotation(param))[1]) in (
-            "Tensor", "DistributedTensor"
-        ):  # fmt: skip
+        if is_bare(self.annotation(param)):
             raise TypeError(
                 f"{self.name}(): parameter {param!r} is a bare 'pl.Tensor': its shape is known from an argument only. "
                 "Pass arrays, as in lower(*sample_tensors), or annotate it pl.Tensor[[M, 128], pl.FP32]"
@@ -263,9 +272,7 @@ class JITFunction:
             elif _is_tensor(value):
                 types[name] = self._tensor_type(name, value)
             elif value is RUNTIME or isinstance(value, (bool, int, float)):
-                resolve = self._resolver.types.resolve_type
-                declared = self.declared_type(name)
-                types[name] = declared or specializer.scalar_type(None, value, resolve)
+                types[name] = self.declared_type(name) or number_type(value)
                 if value is not RUNTIME:
                     constants[name] = value
             else:
@@ -281,8 +288,8 @@ class JITFunction:
         for axis, dim in self.declared_dims(name).items():
             if axis < len(shape):
                 shape[axis] = dim
-        bare = last_name(direction_of(self.annotation(name))[1])
-        cls = DistributedTensorType if bare == "DistributedTensor" else TensorType
+        distributed = last_name(self.annotation(name)) == "DistributedTensor"
+        cls = DistributedTensorType if distributed else TensorType
         return TensorMeta(tuple(shape), meta.dtype).as_type(cls)
 
     def _compile(self, bound: Mapping[str, Any], config: RunConfig | None) -> CompiledProgram:
@@ -291,11 +298,7 @@ class JITFunction:
 
         used = config or RunConfig()
         types, constants = self._types(bound)
-        key = (
-            tuple(specializer._type_key(t) for t in types.values()),
-            tuple((n, type(v), v) for n, v in constants.items()),
-            config_key(used),
-        )
+        key = key_of(types, constants), config_key(used)
         found = self._compiled.get(key)
         if found is None:
             program = specializer.program_of(self, types, constants)
@@ -313,33 +316,14 @@ def meta_of(value: Any) -> TensorMeta:
         if not shape or shape[-1] == 0:
             raise TypeError(f"an array of packed FP4 pairs needs elements, got shape {list(shape)}")
         return TensorMeta((*shape[:-1], 2 * shape[-1]), DataType.FP4)
-    found = _by_numpy_name().get(dtype)
+    found = of_numpy_name(dtype)
     if found is None:
         raise TypeError(f"no element type of the language is {dtype}")
     return TensorMeta(shape, found)
 
 
-def _by_numpy_name() -> dict[str, DataType]:
-    named = {d._numpy_name: d for d in reversed(DataType) if d._numpy_name is not None and d is not DataType.INDEX}
-    return {**named, "bool": DataType.BOOL}  # pyright: ignore[reportReturnType]
-
-
-def _dyn_of(var: Any) -> DynVar:
-    made = DynVar(var.name_hint)
-    made.var = var
-    return made
-
-
 def _is_tensor(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype")
-
-
-def _by_name(function: JITFunction, args: Sequence[Any], keywords: Sequence[ast.keyword]) -> Iterator[tuple[str, Any]]:
-    """Arguments of a call with the parameters they are for."""
-    yield from zip(function.parameters, args)
-    for keyword in keywords:
-        if keyword.arg in function.parameters:
-            yield keyword.arg, keyword.value
 
 
 class _Jit:
@@ -365,7 +349,6 @@ class _Jit:
         """A function of its own that may hold control flow and regions under ``pl.at``."""
         return _decorator("opaque", fn, sys._getframe(1))
 
-
     def extern(
         self,
         *,
@@ -387,22 +370,23 @@ class _Jit:
         make = declare(core_type, source, aic_source, aiv_source, include_dirs, dual_aiv_dispatch)
         frame = sys._getframe(1)
 
-        def decorate(fn: PyFunction) -> JITFunction:
-            if not isinstance(fn, PyFunction):
-                raise TypeError(f"@pl.jit.extern decorates a function, got {type(fn).__name__}")
-            return make(fn, Closure(fn, _enclosing(fn, frame)))
+        return lambda fn: make(fn, _names_around(fn, frame, "pl.jit.extern"))
 
-        return decorate
+
+def _names_around(fn: Any, frame: Any, decorator: str) -> Closure:
+    """What the names of a function to decorate mean. Raises TypeError for anything else."""
+    if not isinstance(fn, PyFunction):
+        raise TypeError(f"@{decorator} decorates a function, got {type(fn).__name__}")
+    return Closure(fn, _enclosing(fn, frame))
 
 
 def _decorator(kind: str, fn: Any, frame: Any, *, level: Level | None = None, auto_scope: bool = True) -> Any:
     if fn is None:
         return lambda f: _decorator(kind, f, frame, level=level, auto_scope=auto_scope)
-    if not isinstance(fn, PyFunction):
-        raise TypeError(f"@pl.jit decorates a function, got {type(fn).__name__}")
+    closure = _names_around(fn, frame, "pl.jit")
     function_type, own_level, role = _KINDS[kind]
     options = FunctionOptions(function_type, level=level or own_level, role=role, auto_scope=auto_scope)
-    return JITFunction(fn, kind, options, Closure(fn, _enclosing(fn, frame)))
+    return JITFunction(fn, kind, options, closure)
 
 
 jit: Callable[..., Any] | Any = _Jit()

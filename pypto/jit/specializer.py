@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from ..dtypes import DataType
@@ -18,11 +19,12 @@ from ..language.dynamic import DynVar
 from ..language.parser.function_parser import FunctionParser
 from ..language.parser.program_parser import closure_of_calls, record_externals
 from ..language.parser.signatures import returned_types
+from ..language.parser.type_parts import last_name
+from ..language.parser.type_resolver import direction_of
 
 if TYPE_CHECKING:
     from .decorator import JITFunction
 
-_DIRECTIONS: Final = {"Out": ParamDirection.Out, "InOut": ParamDirection.InOut}
 _TENSORS: Final = {"Tensor": TensorType, "DistributedTensor": DistributedTensorType}
 
 
@@ -94,7 +96,7 @@ class DynamicDims:
     def of(self, param: str) -> Mapping[int, DynVar]:
         """The dimensions of ``param``, those its uses declare included."""
         found = dict(self.by_param.get(param, {}))
-        for callee, name in self._function.handed_on().get(param, ()):
+        for callee, name in self._function.handed_on.get(param, ()):
             for axis, dim in callee.declared_dims(name).items():
                 found.setdefault(axis, dim)
         return found
@@ -129,7 +131,7 @@ class SpecializingParser(FunctionParser):
                 args=function.node.args,
                 body=dims.body or [ast.copy_location(ast.Pass(), function.node)],
                 decorator_list=[],
-                returns=None if _is_bare(function.node.returns) else function.node.returns,
+                returns=None if is_bare(function.node.returns) else function.node.returns,
                 type_comment=None,
             ),
             function.node,
@@ -149,7 +151,7 @@ class SpecializingParser(FunctionParser):
         var = Var(name, made, self.span(param))
         self.params.append((var, direction))
         self.scopes.define_var(name, var, span=self.span(param))
-        if name in self.constants and not self._is_stored(name):
+        if name in self.constants and name not in self._stored:
             self.scopes.define_var(name, self.constants[name], allow_redef=True)
 
     def check_reassign(self, name: str, old: Type, new: Type, node: ast.AST, crossing: bool) -> None:
@@ -157,19 +159,20 @@ class SpecializingParser(FunctionParser):
         if crossing:
             super().check_reassign(name, old, new, node, crossing)
 
-    def _is_stored(self, name: str) -> bool:
-        return any(
-            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-            for stmt in self.node.body
-            for n in ast.walk(stmt)
-        )
+    @cached_property
+    def _stored(self) -> set[str]:
+        """Names the body assigns to."""
+        found = (n for stmt in self.node.body for n in ast.walk(stmt) if isinstance(n, ast.Name))
+        return {n.id for n in found if isinstance(n.ctx, ast.Store)}
 
     def _declared(self, param: ast.arg) -> tuple[ParamDirection, Type]:
-        given, annotation = self.given[param.arg], param.annotation
-        direction, inner = direction_of(annotation)
+        given = self.given[param.arg]
+        if param.annotation is None:
+            return ParamDirection.In, given
+        direction, inner = direction_of(param.annotation)
         if self.options.type is FunctionType.Inline:
             direction = ParamDirection.In
-        if inner is None or _is_bare(inner) or not isinstance(given, TensorType):
+        if is_bare(inner) or not isinstance(given, TensorType):
             return direction, given
         wanted, _ = self.types.resolve_param_type(inner)
         if not isinstance(wanted, TensorType):
@@ -199,22 +202,11 @@ def _text(t: TensorType) -> str:
     return f"[{', '.join(str(getattr(d, 'value', d)) for d in t.shape)}] {t.dtype}"
 
 
-def direction_of(annotation: ast.expr | None) -> tuple[ParamDirection, ast.expr | None]:
-    """The direction an annotation states, and what is inside ``pl.Out[..]`` or ``pl.InOut[..]``."""
-    if isinstance(annotation, ast.Subscript) and (name := last_name(annotation.value)) in _DIRECTIONS:
-        return _DIRECTIONS[name], annotation.slice
-    return ParamDirection.In, annotation
-
-
-def last_name(node: ast.expr | None) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _is_bare(annotation: ast.expr | None) -> bool:
+def is_bare(annotation: ast.expr | None) -> bool:
     """Whether an annotation says that there are tensors, and nothing of them."""
     if isinstance(annotation, ast.Subscript) and last_name(annotation.value) in ("tuple", "Tuple"):
         members = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
-        return any(_is_bare(m) for m in members)
+        return any(is_bare(m) for m in members)
     return last_name(annotation) in _TENSORS
 
 
@@ -225,7 +217,7 @@ def specialize(
     made: dict[Any, Function],
 ) -> Function:
     """``function`` for these parameter types and compile-time values; ``made`` holds those of the program so far."""
-    key = (function, tuple(_type_key(types[p]) for p in function.parameters), tuple(sorted(constants.items())))
+    key = function, key_of(types, constants)
     if key in made:
         found = made[key]
         if found is _BEING_MADE:
@@ -264,11 +256,16 @@ def _numbered(name: str) -> Iterator[str]:
         yield f"{name}_{i}"
 
 
-def _type_key(t: Type) -> Any:
+def key_of(types: Mapping[str, Type], constants: Mapping[str, Any]) -> Hashable:
+    """What tells the arguments of one specialization from those of another; 0.0, -0.0 and 0 are three numbers."""
+    return tuple((p, _type_key(t)) for p, t in types.items()), tuple((p, repr(v)) for p, v in constants.items())
+
+
+def _type_key(t: Type) -> Hashable:
     if isinstance(t, TensorType):
         dims = tuple(d.value if isinstance(d, ConstInt) else d for d in t.shape)
         return type(t).__name__, dims, t.dtype, t.layout
-    return type(t).__name__, getattr(t, "dtype", None), str(t)
+    return type(t).__name__, str(t)
 
 
 def program_of(function: JITFunction, types: Mapping[str, Type], constants: Mapping[str, Any]) -> Program:
@@ -302,14 +299,8 @@ def parameter_type(name: str, value: Expr, known: set[Var]) -> Type:
     return type(t)(dims, t.dtype, None, view)
 
 
-def scalar_type(annotation: ast.expr | None, value: Any, resolve: Any) -> Type:
-    """The type of a scalar parameter: its annotation, or what Python's number is in the language."""
-    if annotation is not None and not (isinstance(annotation, ast.Name) and annotation.id in ("int", "float", "bool")):
-        made = resolve(annotation)
-        if isinstance(made, DataType):
-            return ScalarType(made)
-        if isinstance(made, Type):
-            return made
+def number_type(value: Any) -> ScalarType:
+    """The type of a number without annotation; one that each run gives is an index."""
     if isinstance(value, bool):
         return ScalarType(DataType.BOOL)
     return ScalarType(DataType.FP32 if isinstance(value, float) else DataType.INDEX)

@@ -23,6 +23,13 @@ class DynVar:
         self.name = name
         self.var = Var(name, ScalarType(DataType.INDEX))
 
+    @classmethod
+    def of(cls, var: Var) -> DynVar:
+        """The dimension that ``var`` stands for."""
+        made = cls(var.name_hint)
+        made.var = var
+        return made
+
     def __add__(self, other: Any) -> Expr:
         return self.var + other
 

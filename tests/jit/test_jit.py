@@ -109,6 +109,25 @@ def test_numbers_are_part_of_the_program():
     assert first is not second and shift.compile(x, 2.5, out) is first
 
 
+def test_zeros_of_both_signs_are_two_numbers():
+    @pl.jit.incore
+    def filled(n: pl.Scalar[pl.FP32], out: pl.Out[pl.Tensor]):
+        out = pl.store(pl.tile.full([1, 8], dtype=pl.FP32, value=n), [0, 0], out)
+        return out
+
+    @pl.jit
+    def kernel(n: pl.Scalar[pl.FP32], a: pl.Out[pl.Tensor], b: pl.Out[pl.Tensor], c: pl.Out[pl.Tensor]):
+        a = filled(0.0, a)
+        b = filled(-0.0, b)
+        c = filled(n, c)
+        return a, b, c
+
+    for n, signs in ((-0.0, [False, True, True]), (0.0, [False, True, False])):
+        outs = np.ones((3, 1, 8), np.float32)
+        kernel(n, *outs)
+        assert not outs.any() and [bool(np.signbit(o).all()) for o in outs] == signs
+
+
 def test_a_number_each_run_gives():
     @pl.jit
     def kernel(
@@ -395,6 +414,27 @@ def test_recursion():
         return out
 
     caught(UnsupportedFeatureError, "'calls_itself' calls itself", kernel, *arrays(16, 64))
+
+
+@pl.jit.incore
+def ping(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out = pong(x, out)
+    return out
+
+
+@pl.jit.incore
+def pong(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out = ping(x, out)
+    return out
+
+
+def test_functions_that_call_each_other():
+    @pl.jit
+    def kernel(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        out = ping(x, out)
+        return out
+
+    caught(UnsupportedFeatureError, "'ping' calls itself", kernel, *arrays(16, 64))
 
 
 def test_the_wrong_number_of_arguments_in_a_kernel():

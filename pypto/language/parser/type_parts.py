@@ -60,15 +60,15 @@ class PartsMixin:
     def resolve_part(self, kind: str, node: ast.expr, shape: list[Any]) -> Any:
         """A layout (as a view), view, memory space or MemRef."""
         if isinstance(node, ast.Call):
-            called = _last_name(node.func)
+            called = last_name(node.func)
             if called in _VIEW_KEYS:
                 return self._view(kind, called, node, shape)
             if called == "MemRef":
                 return self.resolve_memref(node)
         if isinstance(node, ast.Subscript):
             return self._slot(node)
-        name = _last_name(node)
-        owner = _last_name(node.value) if isinstance(node, ast.Attribute) else ""
+        name = last_name(node)
+        owner = last_name(node.value) if isinstance(node, ast.Attribute) else ""
         if owner in ("Mem", "MemorySpace"):
             return self._member(MemorySpace, node)
         if name in _LAYOUTS:
@@ -143,7 +143,7 @@ class PartsMixin:
         return self._const(node, "a tile's fractal size") if name == "fractal" else self._index(node)
 
     def _member(self, enum: type[Enum], node: ast.expr) -> Any:
-        name = _last_name(node)
+        name = last_name(node)
         members = enum.__members__
         if isinstance(node, ast.Attribute) or name in members:
             if name in members:
@@ -164,7 +164,7 @@ class PartsMixin:
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return index_const(node.value)
         for child in ast.walk(node):
-            if isinstance(child, ast.Call) and _last_name(child.func) == "yield_":
+            if isinstance(child, ast.Call) and last_name(child.func) == "yield_":
                 self.fail("an annotation cannot contain pl.yield_", child)
         value = self._index_value(node)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -208,7 +208,7 @@ class PartsMixin:
             plain = _plain_decl(node)
             return self._declared(self.evaluator.eval_expr(node) if plain is None else plain, node)
         args = list(node.args)
-        if args and isinstance(args[0], ast.Attribute) and _last_name(args[0].value) in ("Mem", "MemorySpace"):
+        if args and isinstance(args[0], ast.Attribute) and last_name(args[0].value) in ("Mem", "MemorySpace"):
             space = self._member(MemorySpace, args[0])
             ident = self._const(args[3], "a MemRef's number") if len(args) > 3 else 0
             base = self.base(f"mem_{space.name.lower()}_{ident}")
@@ -239,7 +239,7 @@ class PartsMixin:
 
     def _slot(self, node: ast.Subscript) -> MemRef:
         owner = node.value
-        if isinstance(owner, ast.Call) and _last_name(owner.func) == "MemRef":
+        if isinstance(owner, ast.Call) and last_name(owner.func) == "MemRef":
             declared = self.resolve_memref(owner)
         else:
             value = self.evaluator.eval_expr(owner)
@@ -266,7 +266,7 @@ class PartsMixin:
     def _declared(self, value: Any, node: ast.expr) -> MemRef:
         slot = value if isinstance(value, MemRefSlot) else None
         decl: Any = slot.declaration if slot is not None else value
-        name = decl.name or _last_name(node)
+        name = decl.name or last_name(node)
         if not name:
             self.fail("a declared allocation needs a name", node, 'write pl.MemRef("name"), or bind it to a variable')
         self._check_one_to_one(decl, name, node)
@@ -301,5 +301,6 @@ def _plain_decl(node: ast.Call) -> MemRefDecl | None:
     return MemRefDecl(*args, **values) if literal else None
 
 
-def _last_name(node: ast.expr) -> str:
+def last_name(node: ast.expr | None) -> str:
+    """``Tensor`` of ``pl.Tensor`` and of ``Tensor``; empty for what is no name."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

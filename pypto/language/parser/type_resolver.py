@@ -17,7 +17,7 @@ from .. import annotations as A
 from ..dynamic import DynVar
 from .expr_evaluator import MISSING, ExprEvaluator
 from .type_consistency import check_consistent
-from .type_parts import PartsMixin, StatedTileView
+from .type_parts import PartsMixin, StatedTileView, last_name
 
 Dim = int | Expr
 
@@ -76,7 +76,7 @@ class TypeResolver(PartsMixin):
                 return []
             if isinstance(node.value, str):
                 return self.resolve_type(self._from_string(node))
-        name = _last_name(node.value if isinstance(node, ast.Subscript) else node)
+        name = last_name(node.value if isinstance(node, ast.Subscript) else node)
         if isinstance(node, ast.Subscript):
             if name in ("tuple", "Tuple"):
                 return self._tuple(node, name)
@@ -88,7 +88,7 @@ class TypeResolver(PartsMixin):
                 return ScalarType(self.resolve_dtype(node.slice))
             if name == "Array":
                 return self._array(_elements(node.slice), node)
-        elif isinstance(node, ast.Call) and (called := _last_name(node.func)) in (*_SHAPED, "Scalar"):
+        elif isinstance(node, ast.Call) and (called := last_name(node.func)) in (*_SHAPED, "Scalar"):
             if called == "Scalar":
                 return ScalarType(self.resolve_dtype(self._sole_argument(node)))
             return self._shaped(called, [*node.args, *(k.value for k in node.keywords)], node)
@@ -100,12 +100,8 @@ class TypeResolver(PartsMixin):
         """A parameter's type and direction."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return self.resolve_param_type(self._from_string(node))
-        direction = ParamDirection.In
-        if isinstance(node, ast.Subscript) and (name := _last_name(node.value)) in _DIRECTIONS:
-            direction = _DIRECTIONS[name]
-            made = self.resolve_type(node.slice)
-        else:
-            made = self.resolve_type(node)
+        direction, inner = direction_of(node)
+        made = self.resolve_type(inner)
         if isinstance(made, list):
             self.fail("a parameter has one type, not a tuple of them", node, "declare one parameter for each value")
         if isinstance(made, ScalarType) and direction is ParamDirection.InOut:
@@ -130,7 +126,7 @@ class TypeResolver(PartsMixin):
     def _tuple(self, node: ast.Subscript, name: str) -> Any:
         members = []
         for element in _elements(node.slice):
-            if isinstance(element, ast.Subscript) and _last_name(element.value) in ("tuple", "Tuple"):
+            if isinstance(element, ast.Subscript) and last_name(element.value) in ("tuple", "Tuple"):
                 self.fail("Nested tuple types are not supported", element, "list all values in one tuple")
             members.append(self.resolve_type(element))
         return members if name == "tuple" else TupleType(members)
@@ -182,7 +178,7 @@ class TypeResolver(PartsMixin):
 
     def _from_value(self, node: ast.expr) -> Any:
         """A bare dtype, or a variable that holds an annotation."""
-        name = _last_name(node)
+        name = last_name(node)
         if isinstance(node, (ast.Attribute, ast.Name)):
             if name in (*_SHAPED, "Scalar", "Array", "Tuple"):
                 example = {"Scalar": "pl.Scalar[pl.FP32]", "Array": "pl.Array[16, pl.INT32]"}.get(
@@ -350,12 +346,15 @@ def _is_integer(value: Expr) -> bool:
     return isinstance(value.type, ScalarType) and value.type.dtype.is_int()
 
 
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+def direction_of(annotation: ast.expr) -> tuple[ParamDirection, ast.expr]:
+    """The direction an annotation states, and what is inside ``pl.Out[..]`` or ``pl.InOut[..]``."""
+    if isinstance(annotation, ast.Subscript) and (name := last_name(annotation.value)) in _DIRECTIONS:
+        return _DIRECTIONS[name], annotation.slice
+    return ParamDirection.In, annotation
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
     return list(node.elts) if isinstance(node, ast.Tuple) else [node]
 
 
-__all__ = ["TensorLayout", "TypeResolver"]
+__all__ = ["TensorLayout", "TypeResolver", "direction_of"]
