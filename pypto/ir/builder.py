@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
@@ -39,6 +39,8 @@ class _Block:
     """A ``with`` block of the builder: statements emitted inside belong to it."""
 
     kind = ""
+    _finish: Callable[[], None]
+    """What the block becomes when it ends without an error."""
 
     def __init__(self, builder: IRBuilder, span: Span | None) -> None:
         self.builder, self.span = builder, span or Span.here(2)
@@ -52,9 +54,6 @@ class _Block:
         self.builder._close(self)
         if error is None:
             self._finish()
-
-    def _finish(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not say what it becomes")
 
 
 class _Results(_Block):

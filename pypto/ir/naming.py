@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 _VERSION = re.compile(r"(?:__(?:[a-z]+_v\d+|tile|mat|t|out|store|whole)(?:_(?:mat|Vec|Mat|Left|Right|Bias))*)+$")
 """Versions, and what passes append to the name of a value's tile, its copies and where it goes."""
@@ -16,3 +17,12 @@ def versioned(base: str, role: str, number: int) -> str:
 def written_name(hint: str) -> str:
     """A variable's name without the versions passes added."""
     return _VERSION.sub("", hint)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """``name``, or ``name_1``, ``name_2`` .. when that is taken."""
+    made, count = name, 0
+    while made in taken:
+        count += 1
+        made = f"{name}_{count}"
+    return made

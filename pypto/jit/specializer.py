@@ -12,6 +12,7 @@ from ..dtypes import DataType
 from ..errors import ParserTypeError, UnsupportedFeatureError
 from ..ir.enums import FunctionType, ParamDirection, TensorLayout
 from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, Var, index_const
+from ..ir.naming import free_name
 from ..ir.program import Function, Program
 from ..ir.stmt import ReturnStmt
 from ..ir.types import DistributedTensorType, ScalarType, TensorType, TensorView, Type
@@ -227,8 +228,7 @@ def specialize(
     made[key] = _BEING_MADE
     parsed, called = function.parsed(types, constants, made)
     taken = {f.name for f in made.values() if f is not _BEING_MADE}
-    if parsed.name in taken:
-        parsed = parsed.replace(name=next(n for n in _numbered(parsed.name) if n not in taken))
+    parsed = parsed.replace(name=free_name(parsed.name, taken))
     record_externals(parsed, called)
     made[key] = parsed
     return parsed
@@ -247,13 +247,6 @@ def parse(
 
 
 _BEING_MADE: Final = Function("", [], [], ReturnStmt([]))
-
-
-def _numbered(name: str) -> Iterator[str]:
-    i = 0
-    while True:
-        i += 1
-        yield f"{name}_{i}"
 
 
 def key_of(types: Mapping[str, Type], constants: Mapping[str, Any]) -> Hashable:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..ir.expr import Expr, Var, const_value
-from ..ir.node import NodeList
+from ..ir.node import IRNode, NodeList
 from ..ir.program import Function
 from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ..ir.visitor import Rewriter, Visitor, splice
@@ -47,15 +47,29 @@ def trip_count(op: ForStmt | WhileStmt) -> int | None:
     return None
 
 
+def defined_in(node: IRNode) -> set[Var]:
+    """The variables a body, or a loop with what it carries, defines."""
+    definitions = _Definitions()
+    definitions.visit(node)
+    return definitions.found
+
+
+class _Definitions(Visitor):
+    def __init__(self) -> None:
+        self.found: set[Var] = set()
+
+    def define(self, var: Any) -> None:
+        self.found.add(var)
+
+
 class FlowVisitor(Visitor):
     """Reads a function and tells `flow` of every value that loops and branches hand to a variable."""
 
+    flow: Callable[[Expr, Var], None]
+    """The variable may be the value: an initial value, what a body yields, a loop's result."""
+
     def __init__(self) -> None:
         self._targets: list[Sequence[Iterable[Var]]] = []
-
-    def flow(self, value: Expr, var: Var) -> None:
-        """``var`` may be ``value``: an initial value, what a body yields, a loop's result."""
-        raise NotImplementedError
 
     def visit_for_stmt(self, op: ForStmt | WhileStmt) -> None:
         for arg, result in zip(op.iter_args, op.return_vars):

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import user_error
 from ..ir.enums import ArgDirection, ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, Var
-from ..ir.naming import written_name
+from ..ir.naming import free_name, written_name
 from ..ir.node import NodeList
 from ..ir.program import Function, Program
 from ..ir.types import CommCtxType, DistributedTensorType
@@ -74,11 +74,7 @@ def _with_contexts(function: Function, callees: dict[str, Function], lineage: Re
 
 def _fresh(tensor: Var, names: set[str]) -> str:
     """A name for the context of ``tensor`` that the function does not use; it is used from here on."""
-    base = name = f"{written_name(tensor.name_hint)}_ctx"
-    number = 0
-    while name in names:
-        number += 1
-        name = f"{base}_{number}"
+    name = free_name(f"{written_name(tensor.name_hint)}_ctx", names)
     names.add(name)
     return name
 

@@ -17,8 +17,7 @@ from ..ir.program import Function, Program, is_orchestration_like, summarize
 from ..ir.stmt import ClusterScopeStmt, SpmdScopeStmt, Stmt
 from ..ir.visitor import Rewriter
 from .base import P, Pass, program_pass
-from .convert_to_ssa import restore_ssa
-from .outlining import BindStores, Uses
+from .outlining import Uses, with_stores_bound
 from .region_outliner import RegionOutliner, find_regions
 
 
@@ -47,25 +46,12 @@ def _outline_kind(program: Program, kind: type[_ClusterOutliner] | type[_SpmdOut
         if not hosts or kind.kind not in summarize(function).kinds:
             functions[gvar] = function
             continue
-        outliner = kind(program, _bound(function), names)
+        outliner = kind(program, with_stores_bound(function, ClusterScopeStmt, SpmdScopeStmt), names)
         functions[gvar] = outliner.run()
         functions.update(outliner.made)
     if all(functions.get(g) is f for g, f in program.functions.items()):
         return program
     return Program(functions, program.name, program.span)
-
-
-def _bound(function: Function) -> Function:
-    """The function with the stores in its regions bound to variables."""
-    bound = _BindInRegions().rewrite(function)
-    return restore_ssa(bound) if bound is not function or Uses(function).redefined else function
-
-
-class _BindInRegions(Rewriter):
-    def visit_cluster_scope_stmt(self, op: ClusterScopeStmt | SpmdScopeStmt) -> Stmt:
-        return op.replace(body=BindStores().rewrite(op.body))
-
-    visit_spmd_scope_stmt = visit_cluster_scope_stmt
 
 
 def _launch_spec(op: SpmdScopeStmt) -> dict[str, Any]:

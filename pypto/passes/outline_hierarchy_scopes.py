@@ -11,10 +11,8 @@ from ..ir.enums import FunctionType, Role
 from ..ir.expr import GlobalVar
 from ..ir.program import Function, Program, summarize
 from ..ir.stmt import HierarchyScopeStmt, Stmt
-from ..ir.visitor import Rewriter
 from .base import P, Pass, program_pass
-from .convert_to_ssa import restore_ssa
-from .outlining import BindStores, Uses
+from .outlining import with_stores_bound
 from .region_outliner import RegionOutliner
 
 _ROLE_SUFFIX = {None: "", Role.Orchestrator: "_orch", Role.SubWorker: "_worker"}
@@ -38,24 +36,13 @@ def _outline(program: Program) -> Program:
     while pending:
         gvar, function = pending.pop()
         if function.func_type is FunctionType.Opaque and HierarchyScopeStmt in summarize(function).kinds:
-            outliner = _HierarchyOutliner(program, _bound(function), names)
+            outliner = _HierarchyOutliner(program, with_stores_bound(function, HierarchyScopeStmt), names)
             function = outliner.run()
             pending.extend(outliner.made.items())
         functions[gvar] = function
     if all(functions[g] is f for g, f in program.functions.items()):
         return program
     return Program(functions, program.name, program.span)
-
-
-def _bound(function: Function) -> Function:
-    """The function with the stores in its regions bound to variables."""
-    bound = _BindInRegions().rewrite(function)
-    return restore_ssa(bound) if bound is not function or Uses(function).redefined else function
-
-
-class _BindInRegions(Rewriter):
-    def visit_hierarchy_scope_stmt(self, op: HierarchyScopeStmt) -> Stmt:
-        return op.replace(body=BindStores().rewrite(op.body))
 
 
 class _HierarchyOutliner(RegionOutliner):

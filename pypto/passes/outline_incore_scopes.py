@@ -24,12 +24,10 @@ from ..ir.stmt import (
     Stmt,
 )
 from ..ir.types import TensorType
-from ..ir.visitor import Rewriter
 from .base import P, Pass, program_pass
-from .convert_to_ssa import restore_ssa
 from .deferred_waits import REGISTER, WAITER, check_region, check_waiter, registers
 from .hoisting import Hoister
-from .outlining import BindStores, Uses
+from .outlining import with_stores_bound
 from .region_outliner import RegionOutliner, find_regions
 
 
@@ -76,15 +74,7 @@ def _prepared(function: Function) -> Function:
             requires_runtime_binding=function.requires_runtime_binding,
         )
         function = _FoldExtents(function).rewrite(function)
-    bound = _BindInRegions().rewrite(function)
-    if bound is not function or Uses(function).redefined:
-        return restore_ssa(bound)
-    return function
-
-
-class _BindInRegions(Rewriter):
-    def visit_in_core_scope_stmt(self, op: InCoreScopeStmt) -> Stmt:
-        return op.replace(body=BindStores().rewrite(op.body))
+    return with_stores_bound(function, InCoreScopeStmt)
 
 
 class _FoldExtents(Hoister):

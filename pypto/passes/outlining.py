@@ -8,13 +8,14 @@ from typing import Any
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ..ir.node import IRNode
-from ..ir.program import Program
+from ..ir.program import Function, Program
 from ..ir.stmt import (
     AssignStmt,
     EvalStmt,
     ForStmt,
     IfStmt,
     ReturnStmt,
+    ScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -23,6 +24,7 @@ from ..ir.stmt import (
 from ..ir.types import TensorType, TupleType
 from ..ir.visitor import Rewriter, Visitor, walk
 from ..ops.registry import ArgEffect, arg_effect
+from .convert_to_ssa import restore_ssa
 from .return_lineage import returned_params, written_arg
 
 BOOKKEEPING = ("dump_vars", "arg_direction_overrides_vars")
@@ -65,7 +67,7 @@ def holds_call(expr: Expr) -> bool:
     return any(isinstance(node, (Call, Submit)) for node in walk(expr))
 
 
-class BindStores(Rewriter):
+class _BindStores(Rewriter):
     """Names the result of every store that stands alone: ``store(t, at, out)`` becomes ``out = store(t, at, out)``."""
 
     def visit_eval_stmt(self, op: EvalStmt) -> Stmt:
@@ -73,6 +75,21 @@ class BindStores(Rewriter):
         if not isinstance(target, Var):
             return op
         return AssignStmt(target, op.expr, op.span, op.leading_comments)
+
+
+def with_stores_bound(function: Function, *regions: type[ScopeStmt]) -> Function:
+    """``function`` in SSA form, the stores in its outermost ``regions`` bound to variables; itself when it is so."""
+    bound = _BindInRegions(regions).rewrite(function)
+    return restore_ssa(bound) if bound is not function or Uses(function).redefined else function
+
+
+class _BindInRegions(Rewriter):
+    def __init__(self, regions: tuple[type[ScopeStmt], ...]) -> None:
+        super().__init__()
+        self._regions = regions
+
+    def visit_scope_stmt(self, op: ScopeStmt) -> Stmt:
+        return op.replace(body=_BindStores().rewrite(op.body)) if isinstance(op, self._regions) else self.generic(op)
 
 
 class Buffers(_Walk):

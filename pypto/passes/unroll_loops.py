@@ -11,9 +11,9 @@ from ..ir.expr import BinaryExpr, Expr, IterArg, UnaryExpr, Var, const_value
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt
-from ..ir.visitor import Rewriter, Visitor
+from ..ir.visitor import Rewriter
 from .base import P, Pass, function_pass
-from .bodies import BodyRewriter
+from .bodies import BodyRewriter, defined_in
 from .rebinding import rebind
 
 LIMIT = 1024
@@ -28,17 +28,6 @@ def unroll_loops() -> Pass:
 def _unroll(function: Function) -> Function:
     made = _Unroller().rewrite(function)
     return function if made is function else rebind(made)
-
-
-class _Definitions(Visitor):
-    """The variables a body defines."""
-
-    def __init__(self, body: Stmt) -> None:
-        self.found: set[Any] = set()
-        self.visit(body)
-
-    def define(self, var: Any) -> None:
-        self.found.add(var)
 
 
 class _Unroller(BodyRewriter):
@@ -76,7 +65,7 @@ class _Unroller(BodyRewriter):
             message = f"unrolling {len(values)} iterations exceeds maximum allowed {LIMIT}"
             raise user_error(ValueError, message, op.span, "use pl.range, or unroll an inner loop only")
         dtype, span = op.loop_var.dtype, op.loop_var.span
-        own = _Definitions(body).found - before
+        own = defined_in(body) - before
         constants = [{op.loop_var: scalar_const(v, dtype, span)} for v in values]
         made = [_Iteration(constant, own).rewrite(body) for constant in constants[:-1]]
         return made + [_Iteration(constant, set()).rewrite(body) for constant in constants[-1:]]

@@ -28,6 +28,11 @@ def wrap(value: int, dtype: str) -> int:
     return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
+def _meeting(function: Callable[[int, int], Any], swap: bool = False) -> Callable[[Number, Any], Any]:
+    """The operator of `Number` that ``function`` is on integers."""
+    return lambda number, other: number.meet(other, function, swap)
+
+
 class Number:
     """An integer scalar of a dtype."""
 
@@ -41,23 +46,23 @@ class Number:
         result = function(a, b)
         return result if isinstance(result, bool) else Number(result, dtype)
 
-    __add__ = lambda a, b: a.meet(b, operator.add)  # noqa: E731
-    __radd__ = lambda a, b: a.meet(b, operator.add, True)  # noqa: E731
-    __sub__ = lambda a, b: a.meet(b, operator.sub)  # noqa: E731
-    __rsub__ = lambda a, b: a.meet(b, operator.sub, True)  # noqa: E731
-    __mul__ = lambda a, b: a.meet(b, operator.mul)  # noqa: E731
-    __rmul__ = lambda a, b: a.meet(b, operator.mul, True)  # noqa: E731
-    __floordiv__ = lambda a, b: a.meet(b, operator.floordiv)  # noqa: E731
-    __mod__ = lambda a, b: a.meet(b, operator.mod)  # noqa: E731
-    __and__ = lambda a, b: a.meet(b, operator.and_)  # noqa: E731
-    __or__ = lambda a, b: a.meet(b, operator.or_)  # noqa: E731
-    __xor__ = lambda a, b: a.meet(b, operator.xor)  # noqa: E731
-    __lshift__ = lambda a, b: a.meet(b, operator.lshift)  # noqa: E731
-    __rshift__ = lambda a, b: a.meet(b, operator.rshift)  # noqa: E731
-    __lt__ = lambda a, b: a.meet(b, operator.lt)  # noqa: E731
-    __le__ = lambda a, b: a.meet(b, operator.le)  # noqa: E731
-    __gt__ = lambda a, b: a.meet(b, operator.gt)  # noqa: E731
-    __ge__ = lambda a, b: a.meet(b, operator.ge)  # noqa: E731
+    __add__ = _meeting(operator.add)
+    __radd__ = _meeting(operator.add, swap=True)
+    __sub__ = _meeting(operator.sub)
+    __rsub__ = _meeting(operator.sub, swap=True)
+    __mul__ = _meeting(operator.mul)
+    __rmul__ = _meeting(operator.mul, swap=True)
+    __floordiv__ = _meeting(operator.floordiv)
+    __mod__ = _meeting(operator.mod)
+    __and__ = _meeting(operator.and_)
+    __or__ = _meeting(operator.or_)
+    __xor__ = _meeting(operator.xor)
+    __lshift__ = _meeting(operator.lshift)
+    __rshift__ = _meeting(operator.rshift)
+    __lt__ = _meeting(operator.lt)
+    __le__ = _meeting(operator.le)
+    __gt__ = _meeting(operator.gt)
+    __ge__ = _meeting(operator.ge)
 
     def __eq__(self, other: Any) -> bool:
         return self.meet(other, operator.eq)

@@ -16,7 +16,7 @@ from ...dtypes import DataType
 from ...errors import user_error
 from ...ir import expr as E
 from ...ir.expr import ConstInt, Expr, Var
-from ...ir.naming import written_name
+from ...ir.naming import free_name, written_name
 from ...ir.program import Function
 from ...ir.types import CommCtxType, ScalarType, TensorType
 from ..kernel import distributed_params, dynamic_dims
@@ -89,11 +89,7 @@ class _Names:
         self._used: set[str] = set(_RESERVED)
 
     def take(self, hint: str) -> str:
-        base = re.sub(r"\W", "_", hint) or "v"
-        name, count = base, 0
-        while name in self._used:
-            count += 1
-            name = f"{base}_{count}"
+        name = free_name(re.sub(r"\W", "_", hint) or "v", self._used)
         self._used.add(name)
         return name
 

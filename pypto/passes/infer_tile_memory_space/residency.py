@@ -21,6 +21,7 @@ from ...ir.stmt import AssignStmt, ForStmt, Stmt, flatten_to_stmts, seq
 from ...ir.types import TensorType, TileType
 from ...ir.visitor import Rewriter, Visitor, walk
 from ...ops.registry import ArgEffect, arg_effect, decl_of
+from ..bodies import defined_in
 from ..buffer_roots import BufferRoots, written_buffers
 from ..convert_tensor_to_tile_ops.rewrite import MAT_BRIDGE
 from ..core_affinity import Affinity, call_affinity
@@ -175,7 +176,7 @@ class Residency(Rewriter):
         loads = [s for s in first if isinstance(s.value, Call) and MAT_BRIDGE in s.value.attrs]
         if not any(self._is_steady(s) for s in loads) or any(_is_boundary(n) for n in walk(loop)):
             return []
-        local = _defined_in(loop)
+        local = defined_in(loop)
         found: set[Stmt] = set()
         for load in loads:
             if self._is_steady(load) and not _reads_any(load.value, local):
@@ -262,20 +263,6 @@ def _is_boundary(node: Any) -> bool:
     if call_affinity(node) is Affinity.MIXED and decl.name != "tile.move":
         return True
     return not decl.pure and all(arg_effect(node, i) is ArgEffect.Read for i in range(len(node.args)))
-
-
-def _defined_in(loop: ForStmt) -> set[Var]:
-    definitions = _Definitions()
-    definitions.visit(loop)
-    return definitions.found
-
-
-class _Definitions(Visitor):
-    def __init__(self) -> None:
-        self.found: set[Var] = set()
-
-    def define(self, var: Any) -> None:
-        self.found.add(var)
 
 
 def _reads_any(value: Expr, variables: Iterable[Var]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from ...errors import user_error
 from ...ir.enums import SplitMode
 from ...ir.expr import Call, Expr, Var
+from ...ir.naming import free_name
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ScopeStmt, SplitAivScopeStmt, Stmt, flatten_to_stmts
 from ...ir.types import TileType
@@ -69,17 +70,11 @@ class _Lowerer(BodyRewriter):
                 _check_divided(op)
             return [_Placed().body(s) for s in stmts]
         lane = build(LANE, span=op.span)
-        index = Var(self._fresh("subblock_idx"), lane.type, op.span)
+        name = free_name("subblock_idx", self._names)
+        self._names.add(name)
+        index = Var(name, lane.type, op.span)
         made = Divider(op.split, Lane(index)).body(op.body)
         return [AssignStmt(index, lane, op.span), *(_Placed().body(s) for s in flatten_to_stmts(made))]
-
-    def _fresh(self, name: str) -> str:
-        found, count = name, 0
-        while found in self._names:
-            count += 1
-            found = f"{name}_{count}"
-        self._names.add(found)
-        return found
 
 
 def _check_scopes(region: SplitAivScopeStmt) -> None:

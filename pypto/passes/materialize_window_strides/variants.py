@@ -9,7 +9,7 @@ from ...dtypes import DataType
 from ...errors import user_error
 from ...ir.enums import FunctionType
 from ...ir.expr import Call, Expr, Submit, Var, const_value
-from ...ir.naming import written_name
+from ...ir.naming import free_name, written_name
 from ...ir.program import Function, Program, summarize
 from ...ir.types import ScalarType, TensorType
 from ...ir.visitor import substitute
@@ -113,12 +113,7 @@ class Variants:
                         callee.peers = renamed
 
     def _free_name(self, name: str) -> str:
-        made, count = name, 0
-        taken = {v.name for variants in self.of.values() for v in variants} | self._functions.keys()
-        while made in taken:
-            count += 1
-            made = f"{name}_{count}"
-        return made
+        return free_name(name, {v.name for variants in self.of.values() for v in variants} | self._functions.keys())
 
 
 def _in_own_terms(param: Var, strides: Strides, leading: list[Var]) -> Strides:

@@ -29,6 +29,8 @@ class BlockedLoad:
 
     words: ClassVar[str]
     """What messages call such a tensor."""
+    blocked: Callable[[TensorType], list[NodeList]]
+    """Offsets, window and valid shape of the load of a blocked tensor. Raises KernelValueError."""
 
     def __init__(self, op: Call, source: TensorType, facts: Facts) -> None:
         self._op, self._source, self._facts = op, source, facts
@@ -38,10 +40,6 @@ class BlockedLoad:
         self._offsets: Sequence[Expr] = bound.dims("offsets")
         self._window: Sequence[Any] = bound.dims("shapes")
         self._asked: Sequence[Expr] = bound.dims("valid_shape") or self._window
-
-    def blocked(self, tensor: TensorType) -> list[NodeList]:
-        """Offsets, window and valid shape of the load of the blocked ``tensor``. Raises KernelValueError."""
-        raise NotImplementedError
 
     def refuse(self, message: str, hint: str, note: str | None = None) -> Exception:
         text = f"tile.load of {self.words} tensor {self.name}: {message}"
