@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType
 from ..errors import user_error
-from ..ir.expr import ConstInt, Expr, MemRef, Var
+from ..ir.expr import ConstInt, Expr, Var
+from ..ir.memref import MemRef
 from ..ir.naming import written_name
 from ..ir.types import TileType
 from .context import Op, Value

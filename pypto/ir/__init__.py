@@ -46,7 +46,6 @@ from .expr import (
     Lt,
     MakeTuple,
     Max,
-    MemRef,
     Min,
     Mul,
     Ne,
@@ -60,11 +59,11 @@ from .expr import (
     TupleGetItemExpr,
     UnaryExpr,
     Var,
-    WindowBuffer,
     Xor,
     const_value,
     index_const,
 )
+from .memref import MemRef, WindowBuffer
 from .node import IRNode
 from .program import Function, Program, is_incore_type, is_orchestration_like
 from .span import Span

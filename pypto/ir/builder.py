@@ -18,7 +18,8 @@ from .enums import (
     Role,
     TileLayout,
 )
-from .expr import Call, Expr, GlobalVar, IterArg, MakeTuple, MemRef, Var, index_const
+from .expr import Call, Expr, GlobalVar, IterArg, MakeTuple, Var, index_const
+from .memref import MemRef
 from .program import Function, Program
 from .scalar import scalar_const
 from .span import UNKNOWN_SPAN, Span

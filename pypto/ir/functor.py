@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import expr as _expr, stmt as _stmt
-from .expr import BinaryExpr, Expr, IterArg, MemRef, UnaryExpr, Var, WindowBuffer
+from .expr import BinaryExpr, Expr, IterArg, UnaryExpr, Var
+from .memref import MemRef, WindowBuffer
 from .node import IRNode
 from .program import Function
 from .stmt import ScopeStmt, SeqStmts, Stmt, YieldStmt, flatten_to_stmts

@@ -13,7 +13,8 @@ from enum import Enum
 from typing import Any
 
 from ..dtypes import DataType
-from .expr import ConstInt, IterArg, MemRef, Op, Var, WindowBuffer
+from .expr import ConstInt, IterArg, Op, Var
+from .memref import MemRef, WindowBuffer
 from .node import DATA, DEF, IGNORE, MAPPING, NODE, NODES, TYPE, TYPES, Field, IRNode
 from .program import Function, Program
 from .stmt import AssignStmt, SeqStmts

@@ -15,7 +15,8 @@ from .node import DATA, EMPTY, IGNORE, NODE, NODES, TYPES, IRNode, NodeList, ign
 from .span import UNKNOWN_SPAN
 
 if TYPE_CHECKING:
-    from .expr import Expr, MemRef, WindowBuffer
+    from .expr import Expr
+    from .memref import MemRef, WindowBuffer
 
 
 def dim_list(dims: Iterable[Expr | int] | None) -> NodeList:
@@ -317,7 +318,7 @@ class DistributedTensorType(TensorType):
         tensor_view: TensorView | None = None,
         window_buffer: WindowBuffer | None = None,
     ) -> DistributedTensorType:
-        from .expr import WindowBuffer
+        from .memref import WindowBuffer
 
         if isinstance(memref, WindowBuffer):
             memref, window_buffer = None, memref

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from ..dtypes import DataType
 from ..ir.enums import MemorySpace, TensorLayout
-from ..ir.expr import Expr, MemRef as IrMemRef
+from ..ir.expr import Expr
+from ..ir.memref import MemRef as IrMemRef
 from ..ir.types import ArrayType, DistributedTensorType, ScalarType, TensorType, TensorView, TileType, TileView, Type
 from .memref import MemRef, MemRefSlot
 

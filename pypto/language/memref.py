@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.expr import MemRef as IrMemRef
+from ..ir.memref import MemRef as IrMemRef
 
 
 class MemRefSlot:

@@ -14,7 +14,8 @@ from typing import Any
 from ..backend.target import Target
 from ..errors import CapacityError
 from ..ir.enums import MemorySpace
-from ..ir.expr import Call, ConstInt, MemRef, Var, tile_type_of
+from ..ir.expr import Call, ConstInt, Var, tile_type_of
+from ..ir.memref import MemRef
 from ..ir.program import Function, Program, summarize
 from ..ir.structural import structural_equal
 from ..ir.tensor_view_semantics import index_mul

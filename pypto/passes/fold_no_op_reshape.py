@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.expr import Call, MemRef, Var
+from ..ir.expr import Call, Var
+from ..ir.memref import MemRef
 from ..ir.program import INCORE_TYPES
 from ..ir.stmt import AssignStmt, Stmt
 from ..ir.types import TileType, Type

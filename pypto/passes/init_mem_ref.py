@@ -16,7 +16,8 @@ from typing import Any
 from ..backend.target import Target
 from ..errors import InternalError, KernelValueError
 from ..ir.enums import FunctionType, MemorySpace
-from ..ir.expr import Call, ConstInt, Expr, IterArg, MemRef, Var, tile_type_of
+from ..ir.expr import Call, ConstInt, Expr, IterArg, Var, tile_type_of
+from ..ir.memref import MemRef
 from ..ir.node import NodeList
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, seq

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from ..errors import Diagnosed, user_error
-from ..ir.expr import Call, ConstInt, Expr, GlobalVar, Submit, Var, WindowBuffer
+from ..ir.expr import Call, ConstInt, Expr, GlobalVar, Submit, Var
+from ..ir.memref import WindowBuffer
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, CommDomainScopeStmt, EvalStmt, ForStmt, Stmt, WhileStmt
 from ..ir.types import DistributedTensorType

@@ -14,7 +14,8 @@ from typing import Any
 
 from ..backend.target import Target
 from ..errors import InternalError, KernelValueError, UnsupportedError
-from ..ir.expr import Call, Expr, IterArg, MemRef, Var
+from ..ir.expr import Call, Expr, IterArg, Var
+from ..ir.memref import MemRef
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ..ir.visitor import Rewriter

@@ -12,7 +12,8 @@ from ..dtypes import DataType
 from ..errors import InternalError, KernelValueError, UnsupportedError
 from ..ir import expr as E
 from ..ir.enums import MemorySpace, TileLayout
-from ..ir.expr import Call, ConstInt, Expr, MemRef, Var, tile_type_of
+from ..ir.expr import Call, ConstInt, Expr, Var, tile_type_of
+from ..ir.memref import MemRef
 from ..ir.program import Function
 from ..ir.scalar import binary
 from ..ir.stmt import (

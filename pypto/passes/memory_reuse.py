@@ -15,7 +15,8 @@ from typing import Final
 from ..backend.target import Target
 from ..errors import user_error
 from ..ir.enums import FunctionType, MemorySpace
-from ..ir.expr import Call, MemRef, Var
+from ..ir.expr import Call, Var
+from ..ir.memref import MemRef
 from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt
 from ..ir.visitor import walk

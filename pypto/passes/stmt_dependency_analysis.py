@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import Diagnostic, VerificationError
-from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, MemRef, Submit, TupleGetItemExpr, Var
+from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
+from ..ir.memref import MemRef
 from ..ir.node import IRNode
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, SeqStmts, Stmt, WhileStmt

@@ -15,7 +15,8 @@ import numpy as np
 from ..backend import Target
 from ..errors import Diagnosed, Location, user_error
 from ..ir.enums import ParamDirection
-from ..ir.expr import Call, Expr, GlobalVar, Submit, Var, WindowBuffer
+from ..ir.expr import Call, Expr, GlobalVar, Submit, Var
+from ..ir.memref import WindowBuffer
 from ..ir.naming import written_name
 from ..ir.program import Function
 from ..ir.span import Span

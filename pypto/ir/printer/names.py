@@ -6,7 +6,8 @@ import keyword
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from ..expr import ConstBool, ConstFloat, ConstInt, IterArg, MemRef, Var, WindowBuffer
+from ..expr import ConstBool, ConstFloat, ConstInt, IterArg, Var
+from ..memref import MemRef, WindowBuffer
 from ..node import IRNode, mapping_items
 from ..program import Function
 from ..types import PtrType, Type

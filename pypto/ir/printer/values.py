@@ -11,7 +11,8 @@ from ...dtypes import DataType
 from ...errors import InternalError
 from .. import expr as E, types as T
 from ..enums import DISTRIBUTED, ArgDirection, MemorySpace, PadValue, SplitMode
-from ..expr import Expr, GlobalVar, MemRef, Var
+from ..expr import Expr, GlobalVar, Var
+from ..memref import MemRef, WindowBuffer
 from .names import Names
 
 _ATOM: Final = 20
@@ -369,7 +370,7 @@ def _var(p: ValuePrinter, e: Var) -> str:
 _EXPRS: Final[dict[type, Callable[[ValuePrinter, Any], str]]] = {
     Var: _var,
     E.IterArg: _var,
-    E.WindowBuffer: _var,
+    WindowBuffer: _var,
     MemRef: ValuePrinter.memref,
     E.ConstInt: _const_int,
     E.ConstFloat: _const_float,

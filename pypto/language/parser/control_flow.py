@@ -14,8 +14,9 @@ from ...ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt, YieldStmt
 from ...ir.types import ScalarType, Type
 from .. import forms
 from .base import same_type, type_text
+from .body import Body, YieldInfo
 from .scope_manager import Frame
-from .statements import STATEMENTS, Body, StatementsMixin, YieldInfo
+from .statements import STATEMENTS, StatementsMixin
 from .type_consistency import difference
 
 _LOOPS: Final[dict[forms.Form, tuple[ForKind, str]]] = {

@@ -16,10 +16,11 @@ from ...ir.stmt import InlineStmt, ReturnStmt
 from ...ir.types import ScalarType, ShapedType, TensorType, TupleType, Type
 from .. import forms
 from . import external_kernels
+from .body import Body
 from .directives import DirectivesMixin
 from .inline import InlineMixin
 from .source import SourceFile
-from .statements import Body, merge_types
+from .statements import merge_types
 from .submits import SubmitsMixin
 from .subscripts import SubscriptsMixin
 from .type_consistency import difference

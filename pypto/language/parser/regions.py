@@ -25,12 +25,13 @@ from ...ir.stmt import (
 from ...ir.types import DistributedTensorType, ScalarType, TensorType
 from ...ops.registry import call as build_op
 from .. import forms
+from .body import Body
 from .calls import OP_HOOKS
 from .dependencies import DependenciesMixin
 from .expr_evaluator import MISSING
 from .optimizations import Optimizations, OptimizationsMixin
 from .predicates import PredicatesMixin
-from .statements import STATEMENTS, Body
+from .statements import STATEMENTS
 
 _TASK_ID: Final = ScalarType(DataType.TASK_ID)
 _INCORE_TYPES: Final = frozenset({FunctionType.InCore, FunctionType.AIC, FunctionType.AIV})

@@ -1,4 +1,4 @@
-"""Statements that are not control flow or regions, and the bodies that hold them."""
+"""Statements that are not control flow or regions."""
 
 from __future__ import annotations
 
@@ -32,35 +32,12 @@ from ...ir.types import (
 from ...ir.visitor import walk
 from .. import forms
 from .base import same_type, type_text
+from .body import Body, YieldInfo
 from .calls import CallsMixin
 from .expressions import BINARY, SYMBOLS, ExpressionsMixin
 from .type_consistency import check_consistent, flattens
 
 Comments = dict[int, list[tuple[int, str]]]
-
-
-class YieldInfo:
-    """What a body yields: values, and the names and annotations its ``pl.yield_`` assignment gives."""
-
-    __slots__ = ("values", "names", "annotations", "node")
-
-    def __init__(
-        self, values: list[Expr], names: list[str] | None, annotations: list[Type | None], node: ast.AST
-    ) -> None:
-        self.values, self.names, self.annotations, self.node = values, names, annotations, node
-
-
-class Body:
-    """A body being parsed: its statements and what it yields; ``ends`` says that nothing may follow."""
-
-    __slots__ = ("stmts", "yielded", "ends", "kind", "outer")
-
-    def __init__(self, kind: str, outer: Body | None = None) -> None:
-        self.outer = outer
-        self.stmts: list[Stmt] = []
-        self.yielded: YieldInfo | None = None
-        self.ends: str | None = None
-        self.kind = kind
 
 
 _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {

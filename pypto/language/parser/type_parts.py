@@ -10,7 +10,8 @@ from typing import Any, Final, NoReturn
 
 from ...dtypes import DataType
 from ...ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
-from ...ir.expr import Expr, MemRef, Var, index_const
+from ...ir.expr import Expr, Var, index_const
+from ...ir.memref import MemRef
 from ...ir.types import PtrType, ScalarType, TensorView, TileView, dim_list, implicit_view
 from ..memref import MemRef as MemRefDecl, MemRefSlot
 from .expr_evaluator import MISSING, ExprEvaluator

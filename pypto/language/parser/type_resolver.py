@@ -10,7 +10,8 @@ from ...dtypes import DataType
 from ...errors import ParserError, ParserTypeError
 from ...ir import types as T
 from ...ir.enums import MemorySpace, ParamDirection, TensorLayout
-from ...ir.expr import ConstInt, Expr, MemRef, index_const
+from ...ir.expr import ConstInt, Expr, index_const
+from ...ir.memref import MemRef
 from ...ir.span import UNKNOWN_SPAN, Span
 from ...ir.types import ScalarType, TensorType, TensorView, TileType, TupleType, Type
 from .. import annotations as A

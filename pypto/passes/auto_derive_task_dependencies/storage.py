@@ -7,7 +7,8 @@ from enum import Enum
 from typing import TypeAlias
 
 from ...ir.enums import PadValue, TensorLayout
-from ...ir.expr import Call, Expr, GlobalVar, MakeTuple, MemRef, TupleGetItemExpr, Var, const_value
+from ...ir.expr import Call, Expr, GlobalVar, MakeTuple, TupleGetItemExpr, Var, const_value
+from ...ir.memref import MemRef
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
 from ...ir.types import TensorType

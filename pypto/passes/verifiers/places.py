@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...ir.enums import MemorySpace
-from ...ir.expr import Call, ConstInt, MemRef, Var
+from ...ir.expr import Call, ConstInt, Var
+from ...ir.memref import MemRef
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt
 from ...ir.types import TileType

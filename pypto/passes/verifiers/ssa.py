@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...ir.expr import MemRef, Var
+from ...ir.expr import Var
+from ...ir.memref import MemRef
 from ...ir.node import IRNode
 from ...ir.program import Function
 from ...ir.stmt import ForStmt, IfStmt, ScopeStmt, SeqStmts, Stmt, WhileStmt, YieldStmt

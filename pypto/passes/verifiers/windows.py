@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.expr import WindowBuffer
+from ...ir.memref import WindowBuffer
 from ...ir.program import Function
 from ...ir.stmt import CommDomainScopeStmt
 from .driver import Rule
