@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..dtypes import DataType
-from . import enums, expr, program, stmt, types
+from . import enums, expr, memref, program, stmt, types
 from .expr import KNOWN_OPS, GlobalVar, Op, next_unique_id
 from .node import IRNode, NodeList
 from .span import UNKNOWN_SPAN, Span
@@ -32,7 +32,7 @@ _FRESH: Final = {"unique_id": next_unique_id, "summary_cell": list}
 
 
 def _classes() -> dict[str, type]:
-    modules = (expr, program, stmt, types)
+    modules = (expr, memref, program, stmt, types)
     return {c.__name__: c for m in modules for c in vars(m).values() if isinstance(c, type) and issubclass(c, IRNode)}
 
 

@@ -15,7 +15,7 @@ from ..ir.expr import Call, Expr, Var
 from ..ir.program import Function
 from ..ir.span import Span
 from ..ir.stmt import AssignStmt
-from ..ir.visitor import Rewriter, walk
+from ..ir.visitor import Rewriter, Visitor
 from .allocate_memory_addr import align
 from .lower_pipeline_loops import MEMBERSHIP
 from .memory_model import Allocation, on_chip
@@ -49,12 +49,9 @@ class Stages:
         self._stage: dict[Var, dict[Group, int]] = {}
         self._spans: dict[Group, Span] = {}
         mixed: set[tuple[Var, Group]] = set()
-        for stmt in walk(function.body):
-            call = stmt.value if isinstance(stmt, AssignStmt) else None
-            memref = on_chip(stmt.var.type) if isinstance(stmt, AssignStmt) else None
-            if not isinstance(call, Call) or MEMBERSHIP not in call.attrs:
-                continue
+        for var, call in _Marks(function).found:
             self.marked = True
+            memref = on_chip(var.type)
             if memref is None or memref.base not in known:
                 continue
             for place in call.attrs[MEMBERSHIP].split(","):
@@ -117,6 +114,18 @@ def shed_text(shed: Shed, target: Target) -> str:
         limit = f"to {capacity // shed.wanted} bytes or less ({shed.slot} now)"
         return f"{text}shrink the per-stage tile {limit}, or ask for fewer stages"
     return f"{text}what else is needed meanwhile and its {shed.wanted} x {shed.slot} bytes over-subscribe the space"
+
+
+class _Marks(Visitor):
+    """The assigned calls that say which stage they are of."""
+
+    def __init__(self, function: Function) -> None:
+        self.found: list[tuple[Var, Call]] = []
+        self.visit(function.body)
+
+    def visit_assign_stmt(self, op: AssignStmt) -> None:
+        if isinstance(op.value, Call) and MEMBERSHIP in op.value.attrs:
+            self.found.append((op.var, op.value))
 
 
 class Unmarked(Rewriter):

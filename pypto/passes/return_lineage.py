@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
-from ..ir.program import Function, Program
+from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ReturnStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts
 from ..ir.types import TensorType, TupleType
 from ..ops.registry import ArgEffect, arg_effect, decl_of
@@ -19,7 +19,7 @@ def returned_params(function: Function) -> list[int | None]:
     """
     found = _returned.get(function)
     if found is None:
-        found = _returned[function] = ReturnLineage({function.name: function}).of(function.name)
+        found = _returned[function] = _traced(function, ReturnLineage({}))
     return found
 
 
@@ -47,10 +47,8 @@ class ReturnLineage:
         if function is None:
             return []
         self._known[name] = []
-        index = {p: i for i, p in enumerate(function.params)}
-        tracer = _Tracer(function, self)
-        tracer.block(function.body)
-        made = self._known[name] = [index.get(root) if root is not None else None for root in tracer.returned]
+        calls = not summarize(function).callees.isdisjoint(self._functions)
+        made = self._known[name] = _traced(function, self) if calls else returned_params(function)
         return made
 
     def returned_arg(self, call: Call | Submit, result: int) -> Expr | None:
@@ -58,6 +56,13 @@ class ReturnLineage:
         found = self.of(call.op.name)
         position = found[result] if result < len(found) else None
         return call.args[position] if position is not None and position < len(call.args) else None
+
+
+def _traced(function: Function, lineage: ReturnLineage) -> list[int | None]:
+    index = {p: i for i, p in enumerate(function.params)}
+    tracer = _Tracer(function, lineage)
+    tracer.block(function.body)
+    return [index.get(root) if root is not None else None for root in tracer.returned]
 
 
 def written_arg(call: Expr) -> Expr | None:
