@@ -40,8 +40,7 @@ def strides_of(type: TensorType) -> tuple[Sequence[Expr], TensorLayout]:
     view = type.tensor_view
     if view is not None and view.stride:
         return view.stride, view.layout
-    layout = view.layout if view is not None else TensorLayout.ND
-    shape = type.shape
+    layout, shape = type.layout, type.shape
     is_column = len(shape) > 1 and isinstance(shape[-1], ConstInt) and shape[-1].value == 1
     if layout is TensorLayout.ND and is_column:
         strides = build_logical_strides_from_layout(shape, layout)

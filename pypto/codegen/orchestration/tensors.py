@@ -13,7 +13,7 @@ from ...ir.visitor import walk
 from ...ops.registry import rebind
 from ..context import Op
 from . import packed
-from .blocks import Allocation, Handle
+from .blocks import Handle
 from .cpp import cpp, element_type, float_text, scalar_type
 from .kernels import Workspace
 from .names import written
@@ -78,17 +78,13 @@ def _create(builder: OrchestrationBuilder, call: Call, var: Var) -> None:
         allocation = builder.new_allocation(builder.block)
         made_in = builder.block
     else:
-        allocation, made_in = _hoisted(builder), home
+        allocation, made_in = builder.allocation(home), home
     allocation.declarations.extend(declarations)
     allocation.infos.append(declarations[-1].name)
     allocation.made.append(name)
     if allocation not in made_in.allocations:
         builder.block.ops.extend((*allocation.declarations, allocation.op))
     builder.bind(var, Handle(name, made_in))
-
-
-def _hoisted(builder: OrchestrationBuilder) -> Allocation:
-    return builder.allocation(builder.block.home)
 
 
 # Windows
@@ -155,24 +151,20 @@ def _transposed(
     builder.declare(var, "ChipTensor", cpp("method", source.text, "transpose", list(axes)))
 
 
-def _layout(type: TensorType) -> TensorLayout:
-    return type.tensor_view.layout if type.tensor_view is not None else TensorLayout.ND
-
-
 def _view(builder: OrchestrationBuilder, call: Call, var: Var) -> None:
     """The same memory in another shape or in another layout: the runtime does one or the other."""
     given = rebind(call)
     source, type = _source(builder, call)
-    layout = given["layout"] if given["layout"] is not None else _layout(type)
+    layout = given["layout"] if given["layout"] is not None else type.layout
     if given["shape"] is None:
-        if layout is _layout(type):
+        if layout is type.layout:
             builder.declare(var, "ChipTensor", source.text)
             return
         rank = len(type.shape)
         _transposed(builder, source, type, (rank - 2, rank - 1), call, var)
         return
     hint = "make two views, one for the shape and one for the layout"
-    if layout is not _layout(type):
+    if layout is not type.layout:
         raise builder.refused("an orchestration cannot combine shape reinterpret and a change of layout", call, hint)
     if layout is not TensorLayout.ND:
         raise builder.refused(

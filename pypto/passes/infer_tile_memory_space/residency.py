@@ -24,7 +24,7 @@ from ...ops.registry import ArgEffect, arg_effect, decl_of
 from ..bodies import defined_in
 from ..buffer_roots import BufferRoots, written_buffers
 from ..convert_tensor_to_tile_ops.rewrite import MAT_BRIDGE
-from ..core_affinity import Affinity, call_affinity
+from ..core_affinity import Affinity, call_affinity, space_of
 from ..memory_model import tile_bytes
 from ..return_lineage import ReturnLineage
 
@@ -198,7 +198,7 @@ class Residency(Rewriter):
             if _name(stmt) != _VIEW:
                 break
         ends = self._uses(stmt.var)
-        fits = self._fits(MemorySpace.Mat) and self._fits(_space(stmt.var))
+        fits = self._fits(MemorySpace.Mat) and self._fits(space_of(stmt.var))
         staged = _name(stmt) in _STAGING and len(ends) == 1 and _feeds_matmul(stmt.var, *ends[0])
         return chain if staged and fits else []
 
@@ -273,13 +273,10 @@ def _name(stmt: AssignStmt) -> str:
     return stmt.value.op.name if isinstance(stmt.value, Call) else ""
 
 
-def _space(var: Var) -> MemorySpace | None:
-    return var.type.memory_space if isinstance(var.type, TileType) else None
-
 
 def _feeds_matmul(tile: Var, call: Call | None, index: int) -> bool:
     """Whether argument ``index`` of ``call`` is the operand of a matmul that is taken from the memory of ``tile``."""
     decl = decl_of(call) if call is not None else None
-    if decl is None or call is None or _space(tile) not in _OPERANDS or index >= len(decl.args):
+    if decl is None or call is None or space_of(tile) not in _OPERANDS or index >= len(decl.args):
         return False
-    return call_affinity(call) is Affinity.CUBE and _space(tile) in decl.spaces.get(decl.args[index].name, ())
+    return call_affinity(call) is Affinity.CUBE and space_of(tile) in decl.spaces.get(decl.args[index].name, ())

@@ -15,7 +15,8 @@ from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, 
 from ...ir.types import TileType, implicit_layout
 from ...ops.registry import decl_of, rebind
 from ..convert_tensor_to_tile_ops.rewrite import MAT_BRIDGE
-from ..emitting import EmittingRewriter, build, kind_of, reinfer
+from ..core_affinity import space_of
+from ..emitting import EmittingRewriter, build, reinfer
 from .demand import Allowed, Demands, beside, is_tile
 from .moves import Moves
 from .reloads import Reloads
@@ -245,7 +246,7 @@ class Placer(EmittingRewriter):
         values = []
         for i, value in enumerate(op.values):
             made = self.rewrite(value)
-            if i < len(targets) and is_tile(targets[i]) and _known(targets[i]) is not None:
+            if i < len(targets) and is_tile(targets[i]) and space_of(targets[i]) is not None:
                 made = self.move(made, (_space(targets[i]),))
             values.append(made)
         return op if all(a is b for a, b in zip(values, op.values)) else op.replace(values=type(op.values)(values))
@@ -296,12 +297,9 @@ def _named(value: Expr) -> str:
     return repr(_name(value)) if isinstance(value, Var) else "the tile"
 
 
-def _known(value: Expr) -> MemorySpace | None:
-    return kind_of(value).memory_space if isinstance(value.type, TileType) else None
-
 
 def _space(value: Expr) -> MemorySpace:
-    space = _known(value)
+    space = space_of(value)
     return VEC if space is None else space
 
 

@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 from ...errors import Diagnostic
 from ...ir.enums import FunctionType, MemorySpace, SplitMode
-from ...ir.expr import Call, Expr, Var
+from ...ir.expr import Call, Var
 from ...ir.program import Function, Program, summarize
 from ...ir.stmt import AssignStmt, SplitAivScopeStmt
-from ...ir.types import TileType
 from ...ops.registry import Core
+from ..core_affinity import space_of
 from .driver import Rule
 
 _CROSSINGS: Final = {
@@ -85,10 +85,10 @@ class AivSplitValid(Rule):
             self.report(f"{name} must appear inside a pl.split_aiv region", op.span)
             return
         source, target = _CROSSINGS[short]
-        have = _space(op.args[0])
+        have = space_of(op.args[0])
         if have is not None and have is not source:
             self.report(f"{name}: the operand is in {have.name}, it requires {source.name}", op.span)
-        have = _space(op)
+        have = space_of(op)
         if have is not None and have is not target:
             self.report(f"{name}: the result is in {have.name}, it must be {target.name}", op.span)
 
@@ -134,9 +134,6 @@ class AivSplitValid(Rule):
             )
 
 
-def _space(value: Expr) -> MemorySpace | None:
-    return value.type.memory_space if isinstance(value.type, TileType) else None
-
 
 def _core(op: Call) -> Core | None:
     """The core a call needs: of a move between the cores, the one it delivers to; None where either will do."""
@@ -144,8 +141,8 @@ def _core(op: Call) -> Core | None:
     if decl is None or op.op.name in _HOISTED:
         return None
     if op.op.name == "tile.move":
-        ends = {space is MemorySpace.Vec for space in (_space(op.args[0]), _space(op)) if space is not None}
-        return None if len(ends) != 2 else Core.VECTOR if _space(op) is MemorySpace.Vec else Core.CUBE
+        ends = {space is MemorySpace.Vec for space in (space_of(op.args[0]), space_of(op)) if space is not None}
+        return None if len(ends) != 2 else Core.VECTOR if space_of(op) is MemorySpace.Vec else Core.CUBE
     return decl.core if decl.core in (Core.VECTOR, Core.CUBE) else None
 
 

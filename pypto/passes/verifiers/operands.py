@@ -11,6 +11,7 @@ from ...ir.stmt import AssignStmt, EvalStmt
 from ...ir.types import TensorType, TileType
 from ...ops.registry import ArgEffect, decl_of, rebind
 from ..context import current_or_default
+from ..core_affinity import space_of
 from .driver import Rule
 
 
@@ -37,7 +38,7 @@ class TileMemoryInferred(Rule):
             return
         for param, arg in zip(decl.args, value.args):
             allowed = decl.spaces.get(param.name)
-            space = arg.type.memory_space if isinstance(arg.type, TileType) else None
+            space = space_of(arg)
             if allowed and space is not None and space not in allowed:
                 names = ", ".join(s.name for s in allowed)
                 self.report(f"{decl.name}: operand '{param.name}' is in {space.name}, must be in {names}", value.span)
