@@ -35,6 +35,8 @@ class Buffers:
         """Without addresses, the handle that stands for each allocation."""
         self.shared: set[Var] = set()
         """Tiles carried by a loop or merged by a branch: they must be where what flows into them is."""
+        self.own: dict[Var, Value] = {}
+        """Handles that nothing else is seen through, of tiles whose valid region will be set."""
         self._regions: dict[Expr, Sequence[Expr]] = {}
         """Without addresses, the region that is valid in an allocation, known only when the kernel runs."""
 
@@ -58,7 +60,9 @@ class Buffers:
         if base is not None and base in self._placed:
             return self._retyped(var, text, self._placed[base])
         made = self._alloc(var, type, text, type.valid_shape, movable)
-        if movable:
+        if var in self.kernel.narrowed:
+            self.own[var] = made
+        elif movable:
             self._tiles[key] = made
         if base is not None:
             self._placed[base] = made

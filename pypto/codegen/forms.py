@@ -69,7 +69,7 @@ def store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var
     """A tile's valid region into a window of a tensor; the value is the tensor."""
     tile, tensor, offsets = bound["tile"], bound["output_tensor"], bound.dims("offsets")
     sizes = bound.dims("shapes") or written_extents(tile.type.valid_shape, len(offsets))
-    target = window(kernel, tensor, offsets, sizes, tensor.name_hint)
+    target = window(kernel, tensor, offsets, sizes, tensor.name_hint, written=True)
     attrs = [("atomicType", "#pto<atomic_type atomic_add>")] if bound["atomic"] is AtomicType.Add else []
     instruction(kernel, "pto.tstore", [kernel.value(tile)], target, attrs)
     if result is None:
@@ -80,12 +80,15 @@ def store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var
 
 def move(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A copy. No instruction copies a tile onto itself."""
-    source, wanted = (_place(t) for t in (bound["src"].type, call.type if result is None else result.type))
-    if kernel.options.addresses and source is not None and source == wanted:
+    if result is not None and kernel.options.addresses:
+        source, wanted = _place(bound["src"].type), _place(result.type)
+        both = None if source is None or source != wanted else f"{source[1]} in {source[0].name}"
+    else:
+        both = "in one buffer" if result is not None and kernel.value(bound["src"]) == kernel.handle(result) else None
+    if both is not None:
         raise user_error(
             ValueError,
-            f"tile.move requires distinct source and destination addresses, and both are {source[1]} in "
-            f"{source[0].name}",
+            f"tile.move requires distinct source and destination addresses, and both are {both}",
             call.span,
             "drop the move, or let the compiler place one of the tiles",
         )
@@ -159,7 +162,7 @@ def _aligned(kernel: KernelBuilder, type: TileType) -> bool:
 
 
 def set_validshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    """The same bytes with another valid region, by a handle of its own: the tile's stays as it is."""
+    """The same bytes with another valid region, by a handle of its own where the tile's is still needed as it is."""
     source = bound["tile"]
     if isinstance(source, Var) and source in kernel.slices:
         raise user_error(
@@ -171,7 +174,8 @@ def set_validshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, re
         )
     if result is None:
         return None
-    made = kernel.buffers.open(result)
+    own = kernel.buffers.own.get(source)
+    made = kernel.buffers.open(result) if own is None else own._replace(known="")
     extents = [kernel.scalars.index(bound[n]) for n in ("valid_rows", "valid_cols")]
     kernel.add(Op("set_validshape", source=made, extents=extents))
     return made

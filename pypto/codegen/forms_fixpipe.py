@@ -40,7 +40,7 @@ def store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var
     """An accumulator into a window of a tensor; the value is the tensor."""
     tile, tensor, offsets = bound["tile"], bound["output_tensor"], bound.dims("offsets")
     sizes = written_extents(tile.type.valid_shape, len(offsets))
-    target = window(kernel, tensor, offsets, sizes, tensor.name_hint)
+    target = window(kernel, tensor, offsets, sizes, tensor.name_hint, written=True)
     _write(kernel, pto.mnemonic, [kernel.value(tile), kernel.value(bound["scale"])], target)
     if result is None:
         return None

@@ -191,10 +191,11 @@ def gather_row(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result
     sizes, valid = [_extent(d) for d in bound.dims("shapes")[-2:]], extents[-2:]
     if transposed:
         sizes, valid, offsets, extents = sizes[::-1], valid[::-1], _swapped(offsets), _swapped(extents)
-    owner = result if result is not None else bound["acc"]
-    view = _lines(kernel, owner, bound.dims("dst_offset"), sizes, valid)
-    if view is None:
-        view = _window(kernel, bound["acc"].type, out, bound.dims("dst_offset"), sizes, valid)
+    owner, at = result if result is not None else bound["acc"], bound.dims("dst_offset")
+    moved = _lines(kernel, owner, at, sizes)
+    if moved is not None:
+        at, sizes = _ORIGIN, [_extent(d) for d in bound.type("acc").shape]
+    view = _window(kernel, bound["acc"].type, moved or out, at, sizes, valid)
     turned = _transposed_view(kernel, source) if transposed else None
     instruction(kernel, "pto.tload", [window(kernel, source, offsets, extents, source.name_hint, turned)], view)
     return out
@@ -219,9 +220,7 @@ def _window(
     return view
 
 
-def _lines(
-    kernel: KernelBuilder, owner: Var, at: Sequence[Expr], sizes: list[int], valid: Sequence[Expr]
-) -> Value | None:
+def _lines(kernel: KernelBuilder, owner: Var, at: Sequence[Expr], sizes: list[int]) -> Value | None:
     """Rows of a boxed tile (columns of one transposed) that start anywhere: the tile again, further on in memory.
 
     No view of a boxed tile starts inside a box. But the lines of its boxes follow each other at 32 bytes through all
@@ -242,8 +241,7 @@ def _lines(
         return None
     block = int(beside.value) // columns * extents[line] * _LINE
     offset = flat_offset([first, index_const(block)], [index_const(_LINE), index_const(1)])
-    moved = type.replace(memref=None, tile_view=view.replace(valid_shape=list(valid)))
-    return kernel.buffers.at(moved, type.memref.byte_offset, offset, "gather_row_view")
+    return kernel.buffers.at(type.replace(memref=None), type.memref.byte_offset, offset, owner.name_hint)
 
 
 def _extent(dim: Expr) -> int:
@@ -279,6 +277,7 @@ def _transposed_view(kernel: KernelBuilder, tensor: Var) -> Value:
 
 _LINE = 32
 """Bytes of a line of a box."""
+_ORIGIN = (index_const(0), index_const(0))
 
 Form = Callable[["KernelBuilder", Pto, Bound, Call, "Var | None"], Any]
 GATHER_FORMS: dict[str, Form] = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -245,6 +246,16 @@ class KernelBuilder:
             if isinstance(stmt, AssignStmt) and isinstance(stmt.value, TupleGetItemExpr):
                 found.setdefault((stmt.value.tuple, stmt.value.index), []).append(stmt.var)
         return found
+
+    @cached_property
+    def narrowed(self) -> frozenset[Var]:
+        """Tiles of which only the ``set_validshape`` of a smaller region is used, once: their own handle may be set."""
+        if not self.options.addresses or not self.uses("tile.set_validshape"):
+            return frozenset()
+        calls = [s.value for s in _run_once(self.function.body) if isinstance(s, AssignStmt)]
+        calls = [c for c in calls if isinstance(c, Call) and c.op.name == "tile.set_validshape"]
+        uses = Counter(node for node in walk(self.function.body) if type(node) is Var)
+        return frozenset(c.args[0] for c in calls if isinstance(c.args[0], Var) and uses[c.args[0]] == 1)
 
     def scalar_call(self, call: Call) -> Value:
         """A call whose value is a scalar."""
@@ -495,6 +506,16 @@ def _quoted(path: str) -> str:
 
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+
+
+def _run_once(body: Stmt | None) -> Iterator[Stmt]:
+    """The statements of a body that no loop repeats."""
+    for stmt in flatten_to_stmts(body):
+        if isinstance(stmt, IfStmt):
+            yield from _run_once(stmt.then_body)
+            yield from _run_once(stmt.else_body)
+        else:
+            yield stmt
 
 
 def _sequence(builder: KernelBuilder, stmt: SeqStmts) -> None:

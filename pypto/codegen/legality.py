@@ -124,6 +124,12 @@ class _Checker:
             from ..pto.comm_rules import check_signal
 
             check_signal(op.mnemonic, *(_operand(v) for v in op.operands))
+        elif op.mnemonic in _PUSHES:
+            from ..pto.comm_rules import check_piped
+
+            pushed = op.call.args[0] if op.call is not None else None
+            called = f"'{written_name(pushed.name_hint)}'" if isinstance(pushed, Var) else "the tile"
+            check_piped(op.mnemonic, _operand(op.operands[0]), called)
 
     def transfer(self, op: Op) -> None:
         from ..pto.comm_rules import check_transfer
@@ -237,6 +243,7 @@ def _verdict(
 
 
 _SIGNALS = frozenset({"pto.comm.tnotify", "pto.comm.twait", "pto.comm.ttest"})
+_PUSHES = frozenset({"pto.tpush_to_aiv", "pto.tpush_to_aic"})
 _RULES: dict[str, Any] = {
     "apply": _Checker.between_cores_or_ranks,
     "transfer": _Checker.transfer,

@@ -95,6 +95,19 @@ class ScalarEmitter:
             return self.constant(expr.value, DataType.INDEX)
         return self.convert(self.emit(expr), expr.dtype, DataType.INDEX)
 
+    def written_at(self, offset: Expr) -> Value:
+        """An offset of a window that is written, as ``index``: not below 0, so that nothing before the tensor is.
+
+        Positions (INDEX) are not negative; another integer may be. The simulator reports the one that is.
+        """
+        value = self.index(offset)
+        if isinstance(offset, ConstInt) or offset.dtype is DataType.INDEX:
+            return value
+        result = Value(self.kernel.names.number(), value.type)
+        zero = self.constant(0, DataType.INDEX)
+        self.kernel.add(Op("window_offset", operands=(value, zero), result=result))
+        return result
+
     def sum(self, left: Value, right: Value) -> Value:
         """The sum of two integers of one type."""
         return self.arith("arith.addi", (left, right))

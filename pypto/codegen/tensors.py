@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from ..dtypes import DataType
@@ -74,13 +75,14 @@ def window(
     sizes: Sequence[Expr],
     name: str,
     view: Value | None = None,
+    written: bool = False,
 ) -> Value:
-    """The window of ``sizes`` at ``offsets`` of a tensor's view, or of another ``view`` of it."""
+    """The window of ``sizes`` at ``offsets`` of a tensor's view, or of another ``view``; a store has it ``written``."""
     view, dtype = view or kernel.handle(tensor), tensor_type_of(tensor).dtype
     offsets = in_pairs(offsets, dtype, "an offset", kernel.span)
     sizes = in_pairs(sizes, dtype, "an extent", kernel.span)
     extents = tuple(d.value if isinstance(d, ConstInt) else None for d in sizes)
-    offset_values = [kernel.scalars.index(o) for o in offsets]
+    offset_values = [kernel.scalars.written_at(o) if written else kernel.scalars.index(o) for o in offsets]
     size_values = [kernel.scalars.index(d) for d in sizes]
     result = kernel.fresh(f"{written_name(name)}_pview", partition_text(extents, tensor.dtype))
     kernel.add(Op("partition_view", result=result, source=view, offsets=offset_values, sizes=size_values))
@@ -93,23 +95,13 @@ def written_extents(valid: Sequence[Expr], rank: int) -> Sequence[Expr]:
 
 
 def flat_offset(indices: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
-    """``sum(index * stride)`` as one expression, constants folded."""
-    total: Expr | None = None
-    for index, stride in zip(indices, strides):
-        i, s = (e.value if isinstance(e, ConstInt) else None for e in (index, stride))
-        if i == 0:
-            continue
-        if i is not None and s is not None:
-            term: Expr = index_const(i * s)
-        elif s == 1:
-            term = index
-        else:
-            term = build_scalar("Mul", (index, stride), UNKNOWN_SPAN)
-        if isinstance(total, ConstInt) and isinstance(term, ConstInt):
-            total = index_const(total.value + term.value)
-        else:
-            total = term if total is None else build_scalar("Add", (total, term), UNKNOWN_SPAN)
-    return total if total is not None else index_const(0)
+    """``sum(index * stride)`` as one expression: a constant where all of it is, else left to PTOAS to simplify."""
+    pairs = list(zip(indices, strides))
+    known = [(i.value, s.value) for i, s in pairs if isinstance(i, ConstInt) and isinstance(s, ConstInt)]
+    if len(known) == len(pairs):
+        return index_const(sum(i * s for i, s in known))
+    terms = [i if getattr(s, "value", 0) == 1 else build_scalar("Mul", (i, s), UNKNOWN_SPAN) for i, s in pairs]
+    return reduce(lambda total, term: build_scalar("Add", (total, term), UNKNOWN_SPAN), terms)
 
 
 def _check_scalar_access(tensor: Var, dtype: DataType) -> None:

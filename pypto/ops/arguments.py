@@ -60,7 +60,7 @@ def argument(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
             return MakeTuple((value,), span) if single else None if left_out(param, value) else value
         if left_out(param, value):
             return None
-    elif param.default is None and (value is None or value == [] or value == ()):
+    elif param.default is None and (value is None or (value in ([], ()) and not param.keyword_only)):
         return None
     elif isinstance(value, (list, tuple)) and "dims" in kinds:
         return make_dims(decl, param.name, value, span)

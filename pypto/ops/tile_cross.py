@@ -10,8 +10,8 @@ from .registry import Bound, Core, Pto, declare, no_result
 from .rules import static_shape
 
 _SIDES = (
-    ("aiv", "cube", "vector", Core.CUBE, MemorySpace.Acc, "aic", MemorySpace.Vec, Core.VECTOR),
-    ("aic", "vector", "cube", Core.VECTOR, MemorySpace.Vec, "aiv", MemorySpace.Mat, Core.CUBE),
+    ("aiv", "cube", "vector", Core.CUBE, (MemorySpace.Acc, MemorySpace.Mat), "aic", MemorySpace.Vec, Core.VECTOR),
+    ("aic", "vector", "cube", Core.VECTOR, (MemorySpace.Vec,), "aiv", MemorySpace.Mat, Core.CUBE),
 )
 
 
@@ -42,7 +42,7 @@ def _pop(space: MemorySpace) -> Any:
     return rule
 
 
-for _to, _producer, _consumer, _core, _source, _origin, _space, _popper in _SIDES:
+for _to, _producer, _consumer, _core, _sources, _origin, _space, _popper in _SIDES:
     declare(
         f"tile.tpush_to_{_to}",
         "in tile: tile, attr split: int! = 0, attr id: int? = None, attr lane_stride: int? = None",
@@ -50,7 +50,7 @@ for _to, _producer, _consumer, _core, _source, _origin, _space, _popper in _SIDE
         f"Push a tile from the {_producer} core to the {_consumer} core through pipe ``id``; ``split`` says how the "
         "lanes divide it: 0 not at all, 1 by rows, 2 by columns.",
         core=_core,
-        spaces={"tile": (_source,)},
+        spaces={"tile": _sources},
         pure=False,
         pto=Pto(f"pto.tpush_to_{_to}", ("tile",), form="tpush"),
     )

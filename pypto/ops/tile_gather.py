@@ -261,7 +261,7 @@ def _mgather_vec(b: Bound, rows: bool) -> Type:
     mem, idx = b.type("mem"), b.type("idx")
     if b["scratch"] is not None:
         raise b.fail("permits scratch only for Mat elem mode")
-    if b.dims("valid_shape"):
+    if b["valid_shape"] is not None:
         raise b.fail("takes valid_shape for Mat only: a Vec result is valid where idx is")
     if len(idx.shape) != 2:
         raise b.fail(f"requires a 2D idx tile, got {shaped(idx)}")
@@ -296,7 +296,7 @@ def _mgather_mat(b: Bound, rows: bool) -> Type:
             raise b.fail(f"{what} must be a multiple of {unit}, got {dims_text(shape)}")
     if not rows:
         _check_gather_scratch(b, shape)
-    valid = b.dims("valid_shape") or shape
+    valid = shape if b["valid_shape"] is None else b.dims("valid_shape")
     if len(valid) != 2:
         raise b.fail(f"valid_shape must have rank 2, got {dims_text(valid)}")
     for axis, (want, size) in enumerate(zip(valid, shape)):
@@ -380,7 +380,7 @@ def check_row_copy(b: Bound) -> None:
             )
         if (value(dim) or 0) <= 0:
             raise b.fail(f"requires shapes to be positive compile-time ConstInt, got {dim_text(dim)}")
-    if valid and len(valid) != len(shapes):
+    if b["valid_shape"] is not None and len(valid) != len(shapes):
         raise b.fail(f"requires valid_shape to have the same rank as shapes, got {dims_text(valid)}")
     for want, size in zip(valid, shapes):
         if not at_most(want, size) and value(want) is not None:

@@ -115,6 +115,7 @@ class _Plan:
         self._classes: dict[Var, _Class] = {}
         self._makers: dict[Var, Call] = {}
         self._in_place: list[tuple[AssignStmt, Expr, int]] = []
+        self._moves: dict[Var, tuple[Var, int]] = {}
         self._regions: list[ForStmt | WhileStmt | IfStmt] = []
         self.before: dict[int, list[_Copy]] = {}
         self.operands: dict[int, dict[int, Var]] = {}
@@ -175,6 +176,8 @@ class _Plan:
             self._in_place.append((stmt, value.args[index], index))
         elif value.op.name == "tile.create":
             self._makers[var] = value
+        elif value.op.name == "tile.move" and isinstance(value.args[0], Var):
+            self._moves[var] = value.args[0], self._lifetimes.positions[id(stmt)] + 1
 
     def _same_content(self, var: Var, source: Expr) -> None:
         mine, other = self._classes[var], self._classes.get(source) if isinstance(source, Var) else None
@@ -302,9 +305,19 @@ class _Plan:
         for (base, _), groups in slots.items():
             taken = RangeSet()
             for group in groups:
-                if taken.meets(group.ranges):
+                ranges = self._after_moves(group, groups)
+                if taken.meets(ranges):
                     raise _bound_twice(base, group, groups)
-                taken.add(group.ranges)
+                taken.add(ranges)
+
+    def _after_moves(self, group: _Class, groups: list[_Class]) -> RangeSet:
+        """When a value is needed, but for the instant a move within the slot writes it.
+
+        A move onto its source is refused where it is written as PTO, as one whose addresses are planned that way.
+        """
+        moves = [self._moves[var] for var in group.members if var in self._moves]
+        written = {start for source, start in moves if self._classes.get(source) in groups}
+        return RangeSet((s + 1, e) if s in written else (s, e) for s, e in group.ranges)
 
     def places(self) -> tuple[dict[Var, MemRef], dict[Var, Allocation]]:
         """The new place of every variable that gets one, and all allocations."""

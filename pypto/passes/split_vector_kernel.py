@@ -104,7 +104,7 @@ def _by_lane(function: Function, target: Target) -> Function:
 def _return(function: Function) -> list[Stmt]:
     """The return of a function whose results are made in branches: they are parameters it has written."""
     returned = returned_params(function)
-    if not function.return_types:
+    if not returned:
         return []
     if any(i is None for i in returned):
         raise user_error(

@@ -1,13 +1,34 @@
-"""What operations between ranks ask of their operands, in the types alone."""
+"""What operations between cores or ranks ask of their operands, in the types alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Final
 
 from .errors import PtoError
 from .shapes import Tile, View
 from .spec import OperandType, describe
+
+_PIPED: Final = {
+    "pto.tpush_to_aiv": ("acc", "the cube hands the vector cores only what it multiplied (Acc)"),
+    "pto.tpush_to_aic": ("vec", "the vector cores hand the cube only what they have in Vec"),
+    "pto.tpop_from_aic": ("vec", "a vector core gets tiles in Vec only"),
+    "pto.tpop_from_aiv": ("mat", "the cube gets tiles in Mat only"),
+}
+"""The memory of the tile each end of a pipe takes or gives, on every target."""
+
+_HINTS: Final = {
+    "pto.tpush_to_aiv": "load it a second time with target_memory=pl.Mem.Vec, before its tensor is written to; move "
+    "products to Vec before they are assembled"
+}
+
+
+def check_piped(name: str, tile: OperandType, called: str = "the tile") -> None:
+    """Raise PtoError unless a push or pop is of a tile in the memory its core's end of a pipe works with."""
+    memory, reason = _PIPED[name]
+    if isinstance(tile, Tile) and tile.loc != memory:
+        raise PtoError(f"'{name}': {called} is in {tile.loc.capitalize()}, and {reason}", hint=_HINTS.get(name))
 
 
 def check_signal(name: str, signal: OperandType, value: OperandType) -> None:

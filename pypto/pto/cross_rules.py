@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from pypto.backend.target import Target
 
 from .attrs import plain
+from .comm_rules import check_piped
 from .cross_ops import ImportReservedBuffer, InitializePipe, Pop, Push, ReserveBuffer, Transfer
 from .errors import PtoError
 from .parser import location_of
@@ -25,8 +26,6 @@ MASKS = {C2V: 1, V2C: 2}
 BOTH_WAYS = 3
 NO_SPLIT, SPLITS, ODD_SPLITS = 0, range(5), (3, 4)
 _FLAGS = 16
-_SOURCES = {C2V: ("acc",), V2C: ("vec",)}
-_RESULTS = {C2V: ("vec",), V2C: ("mat",)}
 
 
 def kernel_kind(function: FuncOp) -> str:
@@ -136,10 +135,10 @@ def _check_transfer(op: Transfer, found: Crossings, target: Target) -> None:
     if NO_SPLIT in splits and len(splits) > 1:
         raise PtoError(f"'{op.name}': pipe {op.pipe} has tiles that are split and tiles that are not")
     if isinstance(op, Push):
-        _check_memory(op, _tile(op.operands[0].type, op), _SOURCES[op.direction])
+        check_piped(op.name, _tile(op.operands[0].type, op))
     elif isinstance(op, Pop):
         tile = _tile(op.results[0].type, op)
-        _check_memory(op, tile, _RESULTS[op.direction])
+        check_piped(op.name, tile)
         left = (tile.v_row is None) + (tile.v_col is None)
         if left != len(op.operands):
             raise PtoError(f"'{op.name}' has {len(op.operands)} extents for a tile that leaves {left} open")
@@ -159,11 +158,6 @@ def _tile(type: object, op: Operation) -> Tile:
     if not isinstance(type, TileBufType):
         raise PtoError(f"'{op.name}' takes a tile, got {type}")
     return type.data
-
-
-def _check_memory(op: Transfer, tile: Tile, allowed: tuple[str, ...]) -> None:
-    if tile.loc not in allowed:
-        raise PtoError(f"'{op.name}': no pipe goes through '{tile.loc}' here, only through {' or '.join(allowed)}")
 
 
 def _check_reserve(op: ReserveBuffer, found: Crossings, target: Target) -> None:

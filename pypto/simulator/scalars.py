@@ -82,6 +82,13 @@ _INTEGER: dict[str, Callable[[int, int, int], int]] = {
 }
 
 
+def _offset(value: int, _zero: int) -> int:
+    """The offset of a window that is written; codegen keeps a negative one from doing harm on a device."""
+    if value < 0:
+        raise PtoError(f"a store at offset {value}, before its tensor; a device stores at offset 0 instead")
+    return value
+
+
 def _maximum(a: Any, b: Any) -> Any:
     return a if a != a or a > b else b
 
@@ -196,6 +203,8 @@ def constant_value(op: ConstantOp) -> Any:
 def scalar_function(op: Operation) -> Fn | None:
     """The function a scalar operation computes from its operands; None when it is not a scalar operation."""
     name = op.name
+    if "window_offset" in op.attributes:
+        return _offset
     found = _INTEGER.get(name)
     if found is not None:
         bits = width(op.results[0].type)

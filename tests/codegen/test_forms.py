@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from texts import lines, text_of
 
 import pypto.language as pl
 from pypto import DataType, backend, codegen, ir, passes
-from pypto.ir.pass_manager import OptimizationStrategy, PassManager
 
 R = np.random.default_rng(2)
 TARGETS = pytest.mark.parametrize("target", ["a2a3", "a5"])
@@ -13,18 +13,6 @@ TARGETS = pytest.mark.parametrize("target", ["a2a3", "a5"])
 
 def run(kernel, *arrays, target="a2a3"):
     return pl.compile(kernel, target=target, skip_ptoas=True)(*arrays)
-
-
-def text_of(program, **options):
-    """PTO of a program's kernels after every pass, which need not be runnable."""
-    backend.reset_for_testing()
-    backend.set_backend_type(backend.BackendType.Ascend910B)
-    lowered = PassManager.get_strategy(OptimizationStrategy.Default).run_passes(program)
-    return codegen.PTOCodegen().generate(lowered, emit_source_loc=False, **options)
-
-
-def lines(text, word):
-    return [line.strip() for line in text.splitlines() if word in line]
 
 
 @TARGETS

@@ -203,6 +203,25 @@ def test_plain_text_generation_leaves_to_ptoas_what_ptoas_says():
         generate_pto(lowered, ASCEND910B)
 
 
+def test_an_accumulator_is_not_loaded():
+    source = """
+import pypto.language as pl
+
+@pl.program
+class Kernels:
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(self, a: pl.Tensor[[16, 16], pl.FP32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+               ) -> pl.Tensor[[16, 16], pl.FP32]:
+        t = pl.load(a, [0, 0], [16, 16], target_memory=pl.Mem.Mat)
+        y = pl.store(pl.tile.matmul_acc(t, t, t), [0, 0], y)
+        return y
+"""
+    with pytest.raises(ValueError, match="no move from mat to acc on Ascend950") as caught:
+        pl.compile(pl.parse(source), target="Ascend950")
+    assert "pl.tile.matmul_acc(t, t, t)" in str(caught.value)
+    assert "start an accumulator with pl.matmul" in str(caught.value)
+
+
 # Operands that must not share bytes, and scratch of the right shape.
 
 SELECT = ["m = pl.tile.cmps(a, 0, cmp_type=0)", "w = pl.tile.create([16, 96], pl.INT32)"]

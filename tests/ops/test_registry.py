@@ -305,6 +305,10 @@ def test_an_argument_that_is_only_given_by_name():
     with pytest.raises(OpTypeError, match="takes at most 6 positional arguments, got 7"):
         call("tile.gather_row", acc, src, [0, 0], [0, 0], [4, 128], False, [3, 128])
     assert parse_param("test.x", "in* extra: dims?").keyword_only
+    with pytest.raises(OpError, match="valid_shape to have the same rank as shapes, got \\[\\]"):
+        call("tile.gather_row", acc, src, [0, 0], [0, 0], [4, 128], valid_shape=[])
+    with pytest.raises(OpError, match="takes valid_shape for Mat only"):
+        call("tile.mgather", src, tile(1, 16, dtype=DataType.INT32), valid_shape=[])
 
 
 def test_gathers_show_by_name_what_is_only_given_by_name():

@@ -15,6 +15,7 @@ from pypto.ir.visitor import walk
 
 P = passes.IRProperty
 ABC = "a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], out: pl.Out[pl.Tensor[[16, 32], pl.FP32]]"
+MADE = "a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], made: pl.Out[pl.Tensor[[16, 64], pl.FP16]]"
 LOADS = """
 ta = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
 tb = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
@@ -174,18 +175,26 @@ def test_a_popped_tile_that_leaves_its_branch_is_copied(target: backend.Target) 
 
 
 @pytest.mark.parametrize(
-    "use",
+    ("use", "dtype"),
     [
-        "v = pl.slice(ta, [16, 32], [0, 0])\nv = pl.exp(v)",
-        "a = pl.store(pl.tile.full([16, 64], pl.FP16, 0.0), [0, 0], a)\nv = pl.slice(pl.exp(ta), [16, 32], [0, 0])",
+        ("v = pl.slice(ta, [16, 32], [0, 0])\nv = pl.exp(v)", "FP16"),
+        ("m = pl.move(c, target_memory=pl.Mem.Mat)\nv = pl.exp(m)", "FP32"),
     ],
 )
-def test_a_tile_in_mat_is_not_pushed_to_the_vector_cores(target: backend.Target, use: str) -> None:
-    params = ABC.replace("a: pl.Tensor[[16, 64], pl.FP16]", "a: pl.InOut[pl.Tensor[[16, 64], pl.FP16]]")
+def test_a_tile_in_mat_is_refused_where_its_push_is_written(target: backend.Target, use: str, dtype: str) -> None:
     body = LOADS + use + "\nmade = pl.store(v, [0, 0], made)\nout = pl.store(c, [0, 0], out)\nreturn out"
-    message = refused(body, params + ", made: pl.Out[pl.Tensor[[16, 32], pl.FP16]]")
+    mixed = kernel(body, ABC + f", made: pl.Out[pl.Tensor[[16, 32], pl.{dtype}]]")
+    assert "tpush_to_aiv" in ops(function(expand(mixed), "kernel_aic"))
+    with pytest.raises(KernelValueError) as caught:
+        pl.compile(mixed, target=target.name)
+    message = str(caught.value)
     assert "is in Mat, and the cube hands the vector cores only what it multiplied (Acc)" in message
     assert "pl.exp(" in message and "load it a second time with target_memory=pl.Mem.Vec" in message
+
+
+def test_an_operand_of_the_cube_is_not_pushed(target: backend.Target) -> None:
+    left = LOADS + "l = pl.move(ta, target_memory=pl.Mem.Left)\nv = pl.move(l, target_memory=pl.Mem.Vec)\n"
+    assert "'l' is in Left" in refused(left + "made = pl.store(v, [0, 0], made)\nreturn made", MADE)
 
 
 EXCHANGE = ABC + ", tmp: pl.Out[pl.Tensor[[16, 32], pl.FP32]]"

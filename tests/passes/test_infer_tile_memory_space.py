@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import dedent, indent
 
+import numpy as np
 import pytest
 
 import pypto.language as pl
@@ -15,6 +16,7 @@ from pypto.ir.structural import assert_structural_equal
 from pypto.ir.visitor import walk
 
 Mem = ir.MemorySpace
+R = np.random.default_rng(11)
 MATRICES = "a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], out: pl.Out[pl.Tensor[[16, 32], pl.FP32]]"
 
 
@@ -233,6 +235,48 @@ def test_tiles_go_from_core_to_core(target: backend.Target) -> None:
 def test_a_tile_both_cores_read_is_loaded_for_the_vector_cores() -> None:
     made = infer(MATRICES, MULTIPLY + "e = pl.exp(ta)\n" + STORE)
     assert spaces(made)["ta"] is Mem.Vec and (Mem.Vec, Mem.Mat) in moves(made)
+
+
+def test_products_are_joined_by_the_vector_cores_which_make_the_empty_tile() -> None:
+    lines = """
+    whole = pl.tile.create([16, 64], pl.FP32, target_memory=pl.Mem.Acc)
+    whole = pl.tile.assemble(whole, c, [0, 32])
+    wide = pl.store(whole, [0, 0], wide)
+    return wide
+    """
+    params = MATRICES.replace("out: pl.Out[pl.Tensor[[16, 32]", "wide: pl.Out[pl.Tensor[[16, 64]")
+    made = infer(params, MULTIPLY + dedent(lines))
+    assert moves(made) == [(Mem.Mat, Mem.Left), (Mem.Mat, Mem.Right), (Mem.Acc, Mem.Vec)]
+    joined = next(n for n in walk(made) if isinstance(n, ir.Call) and n.op.name == "tile.assemble")
+    assert joined.type.memory_space is Mem.Vec  # pyright: ignore[reportAttributeAccessIssue]
+    a, b = (R.standard_normal(s).astype(np.float16) for s in ((16, 64), (64, 32)))
+    result = np.zeros((16, 64), np.float32)
+    pl.compile(program(params, MULTIPLY + dedent(lines)))(a, b, result)
+    assert np.allclose(result[:, 32:], a.astype(np.float32) @ b.astype(np.float32), atol=1e-3)
+
+
+ROWS = "a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[32, 64], pl.FP16], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]"
+
+
+@pytest.mark.parametrize("target", [ASCEND910B, ASCEND950])
+def test_a_tile_rows_are_gathered_into_as_columns_is_laid_out_for_it(target: backend.Target) -> None:
+    """Whoever creates it need not say that it will be transposed, in a loop either."""
+    lines = """
+    turned = pl.tile.create([64, 32], pl.FP16, target_memory=pl.Mem.Mat)
+    for i, (turned,) in pl.range(32, init_values=(turned,)):
+        turned = pl.tile.gather_row(turned, b, [0, i], [i, 0], [1, 64], transpose=True)
+        turned = pl.yield_(turned)
+    out = pl.store(pl.matmul(pl.load(a, [0, 0], [32, 64]), turned), [0, 0], out)
+    return out
+    """
+    made = infer(ROWS, dedent(lines), target)
+    kinds = [n.var.type for n in walk(made) if isinstance(n, ir.AssignStmt) and n.var.name_hint.startswith("turned")]
+    laid = [k.get_effective_tile_view() for k in kinds if isinstance(k, ir.TileType) and k.memory_space is Mem.Mat]
+    assert laid and {(v.blayout, v.slayout) for v in laid} == {(ir.TileLayout.row_major, ir.TileLayout.col_major)}
+    a, b = (R.standard_normal((32, 64)).astype(np.float16) for _ in range(2))
+    result = np.zeros((32, 32), np.float32)
+    pl.compile(program(ROWS, dedent(lines)), target=target.name)(a, b, result)
+    assert np.allclose(result, a.astype(np.float32) @ b.astype(np.float32).T, atol=1e-2)
 
 
 # What is refused.

@@ -118,8 +118,10 @@ def names(body: ir.Stmt | None) -> list[str]:
     return [n.op.name.partition(".")[2] for n in walk(body) if isinstance(n, ir.Call)]
 
 
-def test_lane_1_only_keeps_up_the_handshakes() -> None:
-    after = run(program(DUAL), passes.split_vector_kernel)
+@pytest.mark.parametrize("annotation", ["", " -> pl.Tensor[[16, 16], pl.FP32]"])
+def test_lane_1_only_keeps_up_the_handshakes(annotation: str) -> None:
+    text = DUAL.replace(" -> pl.Tensor[[16, 16], pl.FP32]", annotation)
+    after = run(program(text), passes.split_vector_kernel)
     with passes.PassContext([]):
         assert passes.split_vector_kernel()(after) is after
     vector = after.get_function("vector")

@@ -144,7 +144,7 @@ REFUSED = [
     (swap("<vector>", "<cube>", "func.func @vector"), "is for a vector kernel, and this is a cube kernel"),
     (swap("slot_num = 2", "slot_num = 2, local_slot_num = 1"), "the pipes of a5 are local"),
     (swap("slot_num = 2", "slot_num = -1"), "-1 slots of 1024 bytes"),
-    (swap("loc=vec", "loc=mat"), "no pipe goes through 'mat' here, only through vec"),
+    (swap("loc=vec", "loc=mat"), "the tile is in Mat, and a vector core gets tiles in Vec only"),
     (swap("aic {", "aic(%c0_index, %c0_index) {", "= pto.tpop_from_aic"), "2 extents for a tile that leaves 0 open"),
 ]
 

@@ -221,8 +221,7 @@ def _paged_gather(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     axis = len(kind_of(indices).shape) - 1
     count = cv.emit("pg_rows", _tensor("dim", call, indices, axis))
     shape = list(kind_of(call).shape)
-    turned = {"transpose": True} if b["is_trans"] else {}
-    made = build("tile.create", shape, span=span, dtype=kind_of(call).dtype, target_memory=b["space"], **turned)
+    made = build("tile.create", shape, span=span, dtype=kind_of(call).dtype, target_memory=b["space"])
     first = cv.emit("pg_acc", made)
     at = Var("pg_i", ScalarType(DataType.INDEX), span)
     acc = IterArg("pg_acc_iter", first.type, first, span)

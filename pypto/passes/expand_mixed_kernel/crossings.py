@@ -25,8 +25,8 @@ PUSH: Final = {Affinity.CUBE: "tile.tpush_to_aiv", Affinity.VECTOR: "tile.tpush_
 POP: Final = {Affinity.CUBE: "tile.tpop_from_aiv", Affinity.VECTOR: "tile.tpop_from_aic"}
 """The pop of each core."""
 
-_LEAVES_FROM: Final = (MemorySpace.Acc, MemorySpace.Vec, None)
-"""Memories that a core pushes from."""
+_LEAVES_FROM: Final = (MemorySpace.Acc, MemorySpace.Vec, MemorySpace.Mat, None)
+"""Memories a core pushes from. No pipe of today's targets takes a tile in Mat: who writes or runs a push says so."""
 
 
 class Crossing(NamedTuple):
@@ -50,7 +50,7 @@ def crossing_of(stmt: Stmt) -> Crossing | None:
     if not isinstance(source, Var):
         raise user_error(ValueError, "a tile that crosses between the cores needs a name", call.span)
     if space_of(source) not in _LEAVES_FROM:
-        raise _no_product(source, call.span)
+        raise _stays(source, call.span)
     name = call.op.name
     if name == "tile.move":
         producer = Affinity.VECTOR if space_of(source) is MemorySpace.Vec else Affinity.CUBE
@@ -63,20 +63,16 @@ def crossing_of(stmt: Stmt) -> Crossing | None:
     return Crossing(stmt, Affinity.CUBE, source, False, code, stride)
 
 
-def _no_product(source: Var, span: Span) -> Exception:
+def _stays(source: Var, span: Span) -> Exception:
+    space = tile_type_of(source).memory_space
+    assert space is not None
     return user_error(
         ValueError,
-        f"{written_name(source.name_hint)!r} is in {_word(source)}, and the cube hands the vector cores only what it "
-        "multiplied (Acc)",
+        f"{written_name(source.name_hint)!r} is in {space.name}, where a tile goes to be multiplied: the vector cores "
+        "are handed what comes of it (Acc)",
         span,
-        "load it a second time with target_memory=pl.Mem.Vec, before its tensor is written to; move products to Vec "
-        "before they are assembled",
+        "load it a second time with target_memory=pl.Mem.Vec, before its tensor is written to",
     )
-
-
-def _word(tile: Var) -> str:
-    space = space_of(tile)
-    return space.name if space is not None else "no memory"
 
 
 def _shard_code(mode: int, full: TileType, stride: int | None, span: Span) -> int:

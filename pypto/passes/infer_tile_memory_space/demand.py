@@ -33,6 +33,8 @@ class Demands(FlowVisitor):
         self._wants: dict[Var, set[Allowed]] = {}
         self._edges: list[tuple[Var, Var]] = []
         self._made_in: dict[Var, MemorySpace] = {}
+        self.turned: set[Expr] = set()
+        """Tiles that rows are gathered into as columns, and what they come of."""
         self.visit(function.body)
         changed = True
         while changed:
@@ -41,6 +43,9 @@ class Demands(FlowVisitor):
                 wants = self._wants.get(target)
                 if wants and not wants <= self._wants.setdefault(source, set()):
                     self._wants[source] |= wants
+                    changed = True
+                if target in self.turned and source not in self.turned:
+                    self.turned.add(source)
                     changed = True
 
     def of(self, var: Var) -> list[Allowed]:
@@ -67,6 +72,8 @@ class Demands(FlowVisitor):
 
     def visit_call(self, op: Call) -> None:
         decl = decl_of(op)
+        if op.op.name == "tile.gather_row" and op.kwargs.get("transpose"):
+            self.turned.add(op.args[0])
         for i, arg in enumerate(op.args):
             if is_tile(arg) and decl is not None and i < len(decl.args):
                 allowed = decl.spaces.get(decl.args[i].name)

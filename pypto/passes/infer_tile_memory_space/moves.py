@@ -93,6 +93,10 @@ class Moves:
         """Whether a way, its start included, begins between the cores."""
         return len(path) > 1 and is_crossing(path[0], path[1])
 
+    def asked(self, source: MemorySpace, allowed: Allowed) -> list[MemorySpace] | None:
+        """The way to take although no target has it: who writes the move as an instruction, or runs it, refuses it."""
+        return list(allowed) if source is MemorySpace.Mat and list(allowed) == [MemorySpace.Acc] else None
+
     def refuse(self, what: str, source: MemorySpace, allowed: Allowed, span: Span) -> Diagnosed:
         """The error for a tile that cannot get where it is needed."""
         wanted = " or ".join(s.name for s in allowed)

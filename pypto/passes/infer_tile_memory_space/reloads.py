@@ -1,4 +1,4 @@
-"""Tiles in Mat that the vector cores need: pipes take only products to them, so they load such a tile themselves."""
+"""Tiles that need not cross between the cores: what is in Mat is loaded again, and an empty tile made again."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..return_lineage import ReturnLineage
 
 
 class Reloads:
-    """The loads into Mat of one kernel, each with the tensors it may read."""
+    """The loads and creations of tiles of one kernel, loads with the tensors they may read."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
-        self._loads: dict[Var, tuple[Call, Expr]] = {}
+        self._made: dict[Expr, tuple[Call, Expr]] = {}
 
-    def note(self, made: Var, load: Call, tensor: Expr) -> None:
-        """``made`` is loaded by ``load``, from what the kernel before this pass calls ``tensor``."""
-        self._loads[made] = load, tensor
+    def note(self, made: Var, call: Call, tensor: Expr) -> None:
+        """``made`` comes of ``call``, whose first argument the kernel before this pass calls ``tensor``."""
+        self._made[made] = call, tensor
 
     @cached_property
     def _roots(self) -> BufferRoots:
@@ -35,9 +35,16 @@ class Reloads:
 
     def again(self, tile: Expr, span: Span) -> Call | None:
         """A load into Vec of what ``tile`` holds. None when nothing loads that: ExpandMixedKernel refuses the move."""
-        load, tensor = self._loads.get(tile, (None, None)) if isinstance(tile, Var) else (None, None)
-        if load is None or tensor is None or kind_of(tensor).layout is not TensorLayout.ND:
+        load, tensor = self._made.get(tile, (None, tile))
+        if load is None or load.op.name != "tile.load" or kind_of(tensor).layout is not TensorLayout.ND:
             return None
         if not self._written.isdisjoint(self._roots.of(tensor)):
             return None
         return build(load.op.name, *load.args, span=span, **{**load.kwargs, "target_memory": MemorySpace.Vec})
+
+    def empty(self, tile: Expr, space: MemorySpace, span: Span) -> Call | None:
+        """A tile in ``space`` for one that has no contents, when that is what ``tile`` is."""
+        call, _ = self._made.get(tile, (None, tile))
+        if call is None or call.op.name != "tile.create":
+            return None
+        return build("tile.create", call.args[0], span=span, dtype=call.kwargs["dtype"], target_memory=space)

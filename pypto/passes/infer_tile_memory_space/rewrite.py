@@ -18,7 +18,7 @@ from ..convert_tensor_to_tile_ops.rewrite import MAT_BRIDGE
 from ..core_affinity import space_of
 from ..emitting import EmittingRewriter, build, reinfer
 from .demand import Allowed, Demands, beside, is_tile
-from .moves import Moves
+from .moves import Moves, is_crossing
 from .reloads import Reloads
 
 VEC, MAT = MemorySpace.Vec, MemorySpace.Mat
@@ -38,6 +38,15 @@ def in_space(kind: TileType, space: MemorySpace) -> TileType:
             blayout, slayout, fractal = implicit_layout(kind.shape, space)
             view = view.replace(blayout=blayout, slayout=slayout, fractal=fractal, stride=EMPTY)
     return TileType(kind.shape, kind.dtype, None, view, space)
+
+
+def _lying_as(kind: TileType, other: TileType) -> TileType:
+    """``kind`` in the layout of ``other``, which flows into it."""
+    view, like = kind.get_effective_tile_view(), other.get_effective_tile_view()
+    if (view.blayout, view.slayout, view.fractal) == (like.blayout, like.slayout, like.fractal):
+        return kind
+    view = view.replace(blayout=like.blayout, slayout=like.slayout, fractal=like.fractal)
+    return TileType(kind.shape, kind.dtype, None, view, kind.memory_space)
 
 
 class Placer(EmittingRewriter):
@@ -71,7 +80,7 @@ class Placer(EmittingRewriter):
         space = _space(value)
         if space in allowed:
             return value
-        path = self.moves.nearest(space, allowed)
+        path = self.moves.nearest(space, allowed) or self.moves.asked(space, allowed)
         if path is None:
             raise self.moves.refuse(what or _named(value), space, allowed, self.span)
         for step in path:
@@ -82,13 +91,19 @@ class Placer(EmittingRewriter):
         known = self._moved.get((value, space)) if isinstance(value, Var) else None
         if known is not None:
             return known
-        again = self.reloads.again(value, self.span) if self.moves.is_reload(_space(value), space) else None
+        again = self._again(value, space)
         if again is not None:
             return self._copied(value, space, again)
         layout: dict[str, Any] = {}
         if space is VEC and _space(value) is MemorySpace.Acc:
             layout = {"blayout": TileLayout.row_major, "slayout": TileLayout.none_box}
         return self._copied(value, space, build("tile.move", value, span=self.span, target_memory=space, **layout))
+
+    def _again(self, value: Expr, space: MemorySpace) -> Call | None:
+        """What makes ``value`` in ``space`` without a move: a second load, or an empty tile for an empty one."""
+        if self.moves.is_reload(_space(value), space):
+            return self.reloads.again(value, self.span)
+        return self.reloads.empty(value, space, self.span) if is_crossing(_space(value), space) else None
 
     def _copied(self, value: Expr, space: MemorySpace, call: Call) -> Expr:
         made = self.emit(f"{value.name_hint if isinstance(value, Var) else 'value__tile'}_{space.name}", call)
@@ -102,7 +117,7 @@ class Placer(EmittingRewriter):
         if not isinstance(made.type, TileType):
             return op.replace(value=made, var=self.define(op.var))
         var = self._defined(op.var, made.type)
-        if isinstance(value, Call) and isinstance(made, Call) and made.op.name == "tile.load":
+        if isinstance(value, Call) and isinstance(made, Call) and made.op.name in ("tile.load", "tile.create"):
             self.reloads.note(var, made, value.args[0])
         return op.replace(value=made, var=var)
 
@@ -125,6 +140,8 @@ class Placer(EmittingRewriter):
             made = self.rewrite(arg)
             allowed = decl.spaces.get(decl.args[i].name) if i < len(decl.args) and is_tile(made) else None
             args.append(self.move(made, tuple(allowed)) if allowed else made)
+        if decl.name == "tile.assemble" and _space(args[0]) is VEC and is_crossing(_space(args[1]), VEC):
+            args[1] = self.move(args[1], (VEC,))
         call = self._with_args(op, args)
         if not isinstance(call.type, TileType):
             return call
@@ -182,6 +199,9 @@ class Placer(EmittingRewriter):
             if again is not None:
                 return again
             self._check_move(call, space)
+        if call.op.name == "tile.create" and space is MAT and result in self.demands.turned:
+            kwargs = {**call.kwargs, attribute: space, "transpose": True}
+            return build(call.op.name, *call.args, span=call.span, **kwargs)
         made = call if space is stated else call.replace(kwargs={**call.kwargs, attribute: space})
         return made.replace(type=in_space(tile_type_of(call), space))
 
@@ -228,7 +248,7 @@ class Placer(EmittingRewriter):
         if not is_tile(arg):
             return self.define(arg)
         init = self.rewrite(arg.init_value)
-        kind = in_space(tile_type_of(arg), _space(init))
+        kind = _lying_as(in_space(tile_type_of(arg), _space(init)), tile_type_of(init))
         if init is arg.init_value and kind == arg.type:
             return arg
         made = self.vars[arg] = IterArg(arg.name_hint, kind, init, arg.span)
@@ -236,7 +256,7 @@ class Placer(EmittingRewriter):
 
     def _results(self, variables: Any, sources: Sequence[Expr]) -> Any:
         made = [
-            self._defined(v, in_space(v.type, _space(s))) if is_tile(v) else self.define(v)
+            self._defined(v, _lying_as(in_space(v.type, _space(s)), tile_type_of(s))) if is_tile(v) else self.define(v)
             for v, s in zip(variables, sources)
         ]
         return variables if all(a is b for a, b in zip(made, variables)) else type(variables)(made)

@@ -205,7 +205,8 @@ def _legal_move(site: Site) -> None:
     if dst.loc not in legal.get(src.loc, ()):
         options = ", ".join(f"{a} to {b}" for a, targets in legal.items() for b in targets)
         raise PtoError(
-            f"'pto.{site.spec.mnemonic}': no move from {src.loc} to {dst.loc} on {site.arch} (there are: {options})"
+            f"'pto.{site.spec.mnemonic}': no move from {src.loc} to {dst.loc} on {site.arch} (there are: {options})",
+            hint="start an accumulator with pl.matmul, go on with pl.matmul_acc" if dst.loc == "acc" else None,
         )
 
 
