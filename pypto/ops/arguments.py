@@ -60,7 +60,7 @@ def argument(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
             return MakeTuple((value,), span) if single else None if left_out(param, value) else value
         if left_out(param, value):
             return None
-    elif param.default is None and (value is None or (value in ([], ()) and not param.keyword_only)):
+    elif param.default is None and (value is None or (value in ([], ()) and not _given_by_name(param))):
         return None
     elif isinstance(value, (list, tuple)) and "dims" in kinds:
         return make_dims(decl, param.name, value, span)
@@ -69,6 +69,11 @@ def argument(decl: OpDecl, param: Param, value: Any, span: Span) -> Any:
     elif isinstance(value, (bool, int, float)) and ("scalar" in kinds or (type(value) is int and "index" in kinds)):
         return scalar_const(value, None, span)
     raise wrong_kind(decl, param, value)
+
+
+def _given_by_name(param: Param) -> bool:
+    """Whether no argument follows that an empty list could hold the place for."""
+    return param.keyword_only and "dims" in param.kinds
 
 
 def left_out(param: Param, value: Expr) -> bool:
