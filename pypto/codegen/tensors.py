@@ -15,7 +15,7 @@ from ..ir.scalar import build_scalar
 from ..ir.span import UNKNOWN_SPAN
 from ..ir.tensor_view_semantics import build_logical_strides_from_layout
 from ..ir.types import TensorType
-from ..ir.visitor import walk
+from ..ir.visitor import find_all
 from .context import Op, Value
 from .pairs import in_pairs, tensor_in_pairs
 from .types import partition_text, scalar_text, tensor_view_text
@@ -51,7 +51,7 @@ def strides_of(type: TensorType) -> tuple[Sequence[Expr], TensorLayout]:
 
 def collect_vars_from_shape_expr(expr: Expr) -> list[Var]:
     """The symbols a dimension is an expression of, in order of appearance."""
-    return list(dict.fromkeys(node for node in walk(expr) if isinstance(node, Var)))
+    return list(dict.fromkeys(find_all(expr, Var)))
 
 
 def tensor_view_op(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from .expr import Expr, IterArg, Var
+from .expr import Call, Expr, IterArg, Var
 from .node import IRNode, NodeList, mapping_items
 from .program import Function, Program
 from .stmt import SeqStmts, Stmt, flatten_to_stmts, seq
@@ -195,3 +195,13 @@ def walk(root: IRNode) -> Iterable[IRNode]:
     walker = _Walker()
     walker.visit(root)
     return walker.found
+
+
+def find_all(root: IRNode, kind: type[N] | tuple[type[N], ...]) -> list[N]:
+    """The nodes of class ``kind`` among those `walk` finds."""
+    return [node for node in walk(root) if isinstance(node, kind)]
+
+
+def find_calls(root: IRNode, *names: str) -> list[Call]:
+    """The calls of operators ``names`` among the nodes that `walk` finds."""
+    return [call for call in find_all(root, Call) if call.op.name in names]

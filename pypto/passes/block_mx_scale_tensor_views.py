@@ -24,7 +24,7 @@ from ..ir.program import Function, Program, summarize
 from ..ir.span import Span
 from ..ir.tensor_view_semantics import FRACTAL_ROWS, MX_LAYOUTS, SCALE_PAIR
 from ..ir.types import DistributedTensorType, TensorType, TensorView, TileType, Type, same_dims
-from ..ir.visitor import walk
+from ..ir.visitor import find_all
 from ..ops.rules import dims_text
 from .base import P, Pass
 from .context import PassContext
@@ -63,7 +63,7 @@ def block_function(function: Function) -> Function:
 
 def _refuse_on(target: Target, function: Function) -> None:
     """Raise KernelValueError for the first block-scaled product, or else the first load of scales."""
-    calls = [node for node in walk(function) if isinstance(node, Call)]
+    calls = find_all(function, Call)
     products = [c for c in calls if c.op.name in _PRODUCTS]
     loads = [c for c in calls if c.op.name == "tile.load" and _is_scales(c.args[0].type)]
     for call in (*products, *loads):

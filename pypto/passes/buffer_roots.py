@@ -11,7 +11,7 @@ from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr
 from ..ir.program import Function
 from ..ir.stmt import AssignStmt, Stmt
 from ..ir.types import TensorType, TupleType
-from ..ir.visitor import walk
+from ..ir.visitor import find_all
 from ..ops.registry import ArgEffect, arg_effect
 from .bodies import FlowVisitor
 from .return_lineage import ReturnLineage, viewed_arg, written_arg
@@ -99,6 +99,6 @@ class BufferRoots(FlowVisitor):
 
 def written_buffers(body: Stmt, roots: BufferRoots) -> frozenset[Var]:
     """The buffers that operators in ``body`` write to."""
-    calls = [node for node in walk(body) if isinstance(node, Call)]
+    calls = find_all(body, Call)
     written = (a for c in calls for i, a in enumerate(c.args) if arg_effect(c, i) is not ArgEffect.Read)
     return frozenset(root for arg in written for root in roots.of(arg))

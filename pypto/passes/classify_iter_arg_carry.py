@@ -21,7 +21,7 @@ from ..ir.functor import get_last_yield_stmt
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, RuntimeScopeStmt, Stmt
 from ..ir.types import ArrayType, ScalarType
-from ..ir.visitor import walk
+from ..ir.visitor import find_all
 from .auto_derive_task_dependencies import EDGES
 from .base import P, Pass, program_pass
 from .bodies import BodyRewriter, trip_count
@@ -71,7 +71,7 @@ def _classify(program: Program) -> Program:
 
 def _derived_edges(function: Function) -> set[Var]:
     """What tasks wait for because a pass derived it."""
-    calls = (n for n in walk(function.body) if isinstance(n, (Call, Submit)))
+    calls = find_all(function.body, (Call, Submit))
     return {edge for call in calls for edge in call.attrs.get(EDGES, ())}
 
 

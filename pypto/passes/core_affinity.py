@@ -26,12 +26,17 @@ SHARD: Final = "tile.aiv_shard"
 GATHER: Final = "tile.aic_gather"
 PLACEMENT: Final = "core_placement"
 """The attribute by which a call that names no core says the author placed it on the vector cores (``"aiv"``)."""
-_STATED: Final = {
-    "system.aic_initialize_pipe": Affinity.CUBE,
-    "system.tfree_to_aiv": Affinity.CUBE,
-    "system.aiv_initialize_pipe": Affinity.VECTOR,
-    "system.tfree_to_aic": Affinity.VECTOR,
-}
+SETUPS: Final = {Affinity.CUBE: "system.aic_initialize_pipe", Affinity.VECTOR: "system.aiv_initialize_pipe"}
+"""The operator by which each core sets up its end of a pipe."""
+PUSHES: Final = {Affinity.CUBE: "tile.tpush_to_aiv", Affinity.VECTOR: "tile.tpush_to_aic"}
+"""The operator by which each core hands a tile on."""
+POPS: Final = {Affinity.CUBE: "tile.tpop_from_aiv", Affinity.VECTOR: "tile.tpop_from_aic"}
+"""The operator by which each core takes a tile."""
+FREES: Final = {Affinity.CUBE: "system.tfree_to_aiv", Affinity.VECTOR: "system.tfree_to_aic"}
+"""The operator by which each core gives back the slot of a tile it took."""
+FREE_OF: Final = {POPS[side]: FREES[side] for side in POPS}
+"""The free of each pop."""
+_STATED: Final = {names[side]: side for names in (SETUPS, FREES) for side in names}
 _EVENT_CORES: Final = {
     "aic": Affinity.CUBE,
     "aic_only": Affinity.CUBE,

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 from ..backend.target import Target
 from ..errors import KernelValueError
 from ..ir.enums import FunctionType, MemorySpace
-from ..ir.expr import Call
 from ..ir.program import Function
-from ..ir.visitor import walk
+from ..ir.visitor import find_calls
 
 RESERVE: Final = "system.reserve_buffer"
 _AUTO: Final = -1
@@ -59,9 +58,7 @@ def reserve(function: Function, target: Target) -> Reserved:
     bases: dict[int, int] = {}
     taken: list[tuple[int, int, str]] = []
     end = 0
-    for node in walk(function.body):
-        if not isinstance(node, Call) or node.op.name != RESERVE:
-            continue
+    for node in find_calls(function.body, RESERVE):
         name, size, base = node.kwargs["name"], node.kwargs["size"], node.kwargs.get("base", _AUTO)
         if base == _AUTO:
             base = bases[id(node)] = -(-end // unit) * unit

@@ -27,7 +27,7 @@ from ..ir.stmt import (
     flatten_to_stmts,
 )
 from ..ir.types import ScalarType, TensorType, TileType
-from ..ir.visitor import walk
+from ..ir.visitor import find_all, find_calls, walk
 from ..ops.registry import decl_of
 from .bodies import trip_count
 
@@ -42,7 +42,7 @@ _DEDICATED: Final = "give it a task of its own: with pl.at(level=pl.Level.CORE_G
 
 def registers(root: Stmt) -> bool:
     """Whether ``root`` registers a condition."""
-    return any(_is(node, REGISTER) for node in walk(root))
+    return bool(find_calls(root, REGISTER))
 
 
 def check_region(op: InCoreScopeStmt, nested: bool) -> None:
@@ -80,8 +80,8 @@ def _check_callers(waiter: Function, program: Program) -> None:
     for caller in program.functions.values():
         if waiter.name not in summarize(caller).callees:
             continue
-        for call in walk(caller.body):
-            if not isinstance(call, (Call, Submit)) or call.op.name != waiter.name:
+        for call in find_all(caller.body, (Call, Submit)):
+            if call.op.name != waiter.name:
                 continue
             launched |= is_orchestration_like(caller.func_type)
             options = {k: getattr(call, k, None) or call.attrs.get(k) for k in _OPTIONS}
@@ -110,10 +110,6 @@ def _error(what: str, span: Span, hint: str) -> Exception:
     return user_error(ValueError, f"{REGISTER} {what}", span, hint)
 
 
-def _is(node: object, name: str) -> bool:
-    return isinstance(node, Call) and node.op.name == name
-
-
 class _Body:
     """Reads a waiter in program order."""
 
@@ -127,7 +123,7 @@ class _Body:
             self._statement(stmt, times)
 
     def _statement(self, stmt: Stmt, times: int) -> None:
-        if isinstance(stmt, EvalStmt) and _is(stmt.expr, REGISTER):
+        if isinstance(stmt, EvalStmt) and isinstance(stmt.expr, Call) and stmt.expr.op.name == REGISTER:
             self._register(stmt.expr, times)
         elif isinstance(stmt, EvalStmt):
             raise _refused(stmt.span)
@@ -159,7 +155,7 @@ class _Body:
         if not count:
             raise _error("in a loop needs a statically known positive trip count", stmt.span,
                          "loop over a constant range, and choose with `if` inside it")  # fmt: skip
-        if count > 1 and any(_is(node, _READ) for node in walk(stmt.body)):
+        if count > 1 and find_calls(stmt.body, _READ):
             raise _error("in a loop may execute tensor reads of a later iteration after registering a condition",
                          stmt.span, "read what the conditions need before the loop")  # fmt: skip
         self.block(stmt.body, times * count)

@@ -13,7 +13,7 @@ from ..errors import user_error
 from ..ir.expr import Call, Expr, Submit, Var
 from ..ir.program import Function, summarize
 from ..ir.stmt import AssignStmt, SpmdScopeStmt, Stmt, WhileStmt
-from ..ir.visitor import walk
+from ..ir.visitor import find_all
 from .base import P, Pass, function_pass
 from .hoisting import Hoister
 from .predicates import calls_in_predicate
@@ -34,7 +34,7 @@ def _in_predicates(function: Function) -> set[Call]:
     """The calls that predicates of launches consist of."""
     if summarize(function).kinds.isdisjoint((Submit, SpmdScopeStmt)):
         return set()
-    launches = [n for n in walk(function) if isinstance(n, (Submit, SpmdScopeStmt))]
+    launches = find_all(function, (Submit, SpmdScopeStmt))
     return {call for launch in launches for call in calls_in_predicate(launch)}
 
 
@@ -63,8 +63,8 @@ class _Flattener(Hoister):
         """A call moved out of a condition is evaluated once, so nothing it reads may change in the loop."""
         carried = set(loop.iter_args)
         for stmt in hoisted:
-            for node in walk(stmt):
-                if isinstance(node, Var) and node in carried:
+            for node in find_all(stmt, Var):
+                if node in carried:
                     raise user_error(
                         NotImplementedError,
                         f"the loop's condition calls an operation on '{node.name_hint}', which the loop changes",

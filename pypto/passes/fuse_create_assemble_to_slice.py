@@ -20,7 +20,7 @@ from ..ir.node import IRNode, NodeList
 from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt, ForStmt, SeqStmts, Stmt, WhileStmt, seq
 from ..ir.types import TensorType
-from ..ir.visitor import Rewriter, Visitor, splice, substitute, walk
+from ..ir.visitor import Rewriter, Visitor, find_all, find_calls, splice, substitute
 from .base import P, Pass, program_pass
 from .bodies import keep_yields
 from .buffer_roots import BufferRoots
@@ -76,7 +76,7 @@ class _Block:
 
     def available(self, expr: IRNode, position: int) -> bool:
         """Whether all that ``expr`` reads is defined before statement ``position``."""
-        return all(self.defined.get(v, -1) < position for v in walk(expr) if isinstance(v, Var))
+        return all(self.defined.get(v, -1) < position for v in find_all(expr, Var))
 
 
 class _Variables(Visitor):
@@ -105,11 +105,9 @@ class _Planner(Visitor):
         """Statements that go; for an assemble, the target that its result stands for."""
         self._assembled: dict[Var, int] = {}
         self._analyzer = Analyzer()
-        for node in walk(function.body):
-            call = _call_of(node, "tensor.assemble")
-            if call is not None:
-                for root in self._roots.of(call.args[1]):
-                    self._assembled[root] = self._assembled.get(root, 0) + 1
+        for call in find_calls(function.body, "tensor.assemble"):
+            for root in self._roots.of(call.args[1]):
+                self._assembled[root] = self._assembled.get(root, 0) + 1
         self.visit(function.body)
 
     def visit_seq_stmts(self, op: SeqStmts) -> None:

@@ -18,15 +18,16 @@ from ..ir.program import Function, Program, is_orchestration_like, summarize
 from ..ir.types import TensorType
 from .base import P, Pass
 from .context import PassContext
+from .core_affinity import SETUPS
 from .emitting import EmittingRewriter, build
-from .pipe_workspace import BUFFER, SETUPS, buffer_of
+from .pipe_workspace import BUFFER, buffer_of
 
 _KEPT = {P.SSAForm, P.MixedKernelExpanded, P.NormalizedStmtStructure}
 
 
 def inject_gm_pipe_buffer() -> Pass:
     """The pass; see the module."""
-    return Pass("InjectGMPipeBuffer", _run, requires=_KEPT, produces=_KEPT, looks_for=SETUPS)
+    return Pass("InjectGMPipeBuffer", _run, requires=_KEPT, produces=_KEPT, looks_for=SETUPS.values())
 
 
 def _run(program: Program, context: PassContext) -> Program:
@@ -44,7 +45,7 @@ def _takers(program: Program) -> dict[str, Var]:
     for function in program.functions.values():
         for callee in summarize(function).callees:
             callers.setdefault(callee, []).append(function)
-    pending = [f for f in program.functions.values() if not summarize(f).ops.isdisjoint(SETUPS)]
+    pending = [f for f in program.functions.values() if not summarize(f).ops.isdisjoint(SETUPS.values())]
     found: dict[str, Var] = {}
     while pending:
         function = pending.pop()

@@ -18,7 +18,7 @@ from ..ir.node import NodeList
 from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt, EvalStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt, flatten_to_stmts, seq
 from ..ir.types import ShapedType
-from ..ir.visitor import Rewriter, Visitor, walk
+from ..ir.visitor import Rewriter, Visitor, find_all, walk
 from .base import P, Pass, program_pass
 from .hoisting import Hoister
 from .rebinding import rebind
@@ -179,12 +179,11 @@ def _with_args(rewriter: Rewriter, call: Call) -> Call:
 
 def _check_no_return(stmts: list[Stmt], function: Function) -> None:
     for stmt in stmts:
-        for node in walk(stmt):
-            if isinstance(node, ReturnStmt):
-                raise user_error(
-                    NotImplementedError, f"inline function '{function.name}' returns before its end", node.span,
-                    "an inline function has one return, its last statement",
-                )  # fmt: skip
+        for node in find_all(stmt, ReturnStmt):
+            raise user_error(
+                NotImplementedError, f"inline function '{function.name}' returns before its end", node.span,
+                "an inline function has one return, its last statement",
+            )  # fmt: skip
 
 
 class _Copy(Rewriter):

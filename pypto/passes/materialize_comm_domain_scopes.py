@@ -13,10 +13,10 @@ from typing import Final
 from ..errors import Diagnosed, user_error
 from ..ir.expr import Call, ConstInt, Expr, GlobalVar, Submit, Var
 from ..ir.memref import WindowBuffer
-from ..ir.program import Function, Program
+from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt, CommDomainScopeStmt, EvalStmt, ForStmt, Stmt, WhileStmt
 from ..ir.types import DistributedTensorType
-from ..ir.visitor import Rewriter, Visitor, walk
+from ..ir.visitor import Rewriter, Visitor
 from ..ops.registry import rebind
 from .base import P, Pass, program_pass
 from .host_windows import ALLOC, DATA_OF, WINDOW, WindowLineage
@@ -40,7 +40,7 @@ def _materialize(program: Program) -> Program:
 
 
 def _grouped(function: Function, lineage: ReturnLineage) -> Function:
-    if any(isinstance(s, CommDomainScopeStmt) for s in walk(function)):
+    if CommDomainScopeStmt in summarize(function).kinds:
         return function
     windows = WindowLineage(function, lineage)
     if not windows.allocations:

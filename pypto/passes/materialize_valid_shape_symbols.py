@@ -17,7 +17,7 @@ from ..ir.node import NodeList
 from ..ir.program import INCORE_TYPES, Function, Program
 from ..ir.structural import structural_equal
 from ..ir.types import TensorType, Type
-from ..ir.visitor import Rewriter, walk
+from ..ir.visitor import Rewriter, find_all
 from .base import Pass, program_pass
 from .wrapper_directions import WRAPPERS, with_leading_args
 
@@ -65,7 +65,7 @@ def _unbound_symbols(function: Function) -> list[Var]:
     found: dict[Var, None] = {}
     for param in function.params:
         for extent in _valid_shape(param.type):
-            found.update((v, None) for v in walk(extent) if isinstance(v, Var) and v not in bound)
+            found.update((v, None) for v in find_all(extent, Var) if v not in bound)
     return list(found)
 
 

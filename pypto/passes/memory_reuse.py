@@ -19,18 +19,19 @@ from ..ir.expr import Call, Var
 from ..ir.memref import MemRef
 from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt
-from ..ir.visitor import walk
+from ..ir.visitor import find_all
 from ..ops.registry import decl_of
 from .allocate_memory_addr import assign_addresses
 from .base import P, Pass
 from .context import MemoryPlanner, PassContext
+from .core_affinity import POPS, Affinity
 from .cross_core_buffers import RESERVE, reserve
 from .diagnostics import perf_hint
 from .memory_lifetimes import Lifetimes, RangeSet
 from .memory_model import Allocation, Relocation, allocations, on_chip, with_allocations
 from .pipeline_buffers import Group, Stages, Unmarked, shed_text
 
-_POP: Final = "tile.tpop_from_aic"
+_POP: Final = POPS[Affinity.VECTOR]
 _NO_ROOM: Final = (
     "Vec has room for a result made of a loaded and a popped tile only where the loaded one is, and devices are known "
     "to compute such results wrongly"
@@ -98,9 +99,9 @@ def _kept_apart(function: Function, target: Target) -> dict[Var, set[Var]]:
         return apart
     popped: set[Var] = set()
     loaded: set[Var] = set()
-    for stmt in walk(function.body):
-        call = stmt.value if isinstance(stmt, AssignStmt) else None
-        if not isinstance(stmt, AssignStmt) or not isinstance(call, Call):
+    for stmt in find_all(function.body, AssignStmt):
+        call = stmt.value
+        if not isinstance(call, Call):
             continue
         made, args = on_chip(stmt.var.type), [a for a in call.args if isinstance(a, Var)]
         if call.op.name == _POP or (_is_view(call) and args[0] in popped):

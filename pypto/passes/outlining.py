@@ -22,7 +22,7 @@ from ..ir.stmt import (
     flatten_to_stmts,
 )
 from ..ir.types import TensorType, TupleType
-from ..ir.visitor import Rewriter, Visitor, walk
+from ..ir.visitor import Rewriter, Visitor, find_all
 from ..ops.registry import ArgEffect, arg_effect
 from .convert_to_ssa import restore_ssa
 from .return_lineage import returned_params, written_arg
@@ -64,7 +64,7 @@ class Uses(_Walk):
 
 def holds_call(expr: Expr) -> bool:
     """Whether evaluating ``expr`` calls anything."""
-    return any(isinstance(node, (Call, Submit)) for node in walk(expr))
+    return bool(find_all(expr, (Call, Submit)))
 
 
 class _BindStores(Rewriter):

@@ -7,11 +7,11 @@ from typing import Final
 from ..ir.expr import Call, Var
 from ..ir.node import NodeList
 from ..ir.program import Function, Program, summarize
-from ..ir.visitor import walk
+from ..ir.visitor import find_calls
+from .core_affinity import SETUPS
 
 BUFFER: Final = "__gm_pipe_buffer"
 """The parameter that is the buffer."""
-SETUPS: Final = ("system.aic_initialize_pipe", "system.aiv_initialize_pipe")
 _ELEMENT_BYTES: Final = 4
 _BOTH_WAYS: Final = 3
 _DEFAULT_SLOTS: Final = {1: 8, 2: 8, _BOTH_WAYS: 4}
@@ -54,7 +54,7 @@ def ring_offsets(function: Function) -> tuple[dict[tuple[int, int], int], int]:
 
     Both ends of a pipe find the same place, in whatever order they set up.
     """
-    setups = {_place(n): n for n in walk(function.body) if isinstance(n, Call) and n.op.name in SETUPS}
+    setups = {_place(n): n for n in find_calls(function.body, *SETUPS.values())}
     offsets: dict[tuple[int, int], int] = {}
     end = 0
     for place in sorted(setups):

@@ -10,7 +10,7 @@ from ..errors import Diagnosed, InternalError
 from ..ir.program import Program, summarize
 from ..ir.stmt import AssignStmt, CommDomainScopeStmt, ReturnStmt, SeqStmts, flatten_to_stmts
 from ..ir.types import UnknownType
-from ..ir.visitor import walk
+from ..ir.visitor import find_all
 from .base import Pass
 from .context import CallbackInstrument, MemoryPlanner, PassInstrument, VerificationLevel, current_or_default
 from .diagnostics import DiagnosticPhase, advise
@@ -156,11 +156,10 @@ def _is_expressible(program: Program) -> bool:
             return False
         if function.return_types and not any(isinstance(s, ReturnStmt) for s in flatten_to_stmts(function.body)[-1:]):
             return False
-        if UnknownType in summarize(function).kinds:
-            for node in walk(function):
-                if isinstance(node, AssignStmt) and isinstance(node.value.type, UnknownType):
-                    return False
-        if any(isinstance(node, SeqStmts) and _assigns_twice(node) for node in walk(function)):
+        assigns = find_all(function, AssignStmt) if UnknownType in summarize(function).kinds else ()
+        if any(isinstance(s.value.type, UnknownType) for s in assigns):
+            return False
+        if any(_assigns_twice(node) for node in find_all(function, SeqStmts)):
             return False
     return True
 

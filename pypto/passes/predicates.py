@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..ir.expr import Call, Submit
 from ..ir.stmt import SpmdScopeStmt
-from ..ir.visitor import walk
+from ..ir.visitor import find_all
 
 
 def calls_in_predicate(launch: Submit | SpmdScopeStmt) -> set[Call]:
     """The calls that the predicate of ``launch`` consists of."""
     predicate = launch.predicate if isinstance(launch, Submit) else launch.attrs.get("predicate")
-    return set() if predicate is None else {n for n in walk(predicate) if isinstance(n, Call)}
+    return set() if predicate is None else set(find_all(predicate, Call))

@@ -21,16 +21,16 @@ from ..ir.program import Function, summarize
 from ..ir.scalar import binary
 from ..ir.stmt import AssignStmt, ForStmt, Stmt, YieldStmt, flatten_to_stmts, seq
 from ..ir.types import ScalarType, TensorType
-from ..ir.visitor import walk
+from ..ir.visitor import find_all, find_calls
 from ..ops.registry import ArgEffect, arg_effect, decl_of
 from ..ops.rules import value as known
 from .base import P, Pass, function_pass
 from .bodies import BodyRewriter
-from .core_affinity import leaf_value
-from .pipe_workspace import SETUPS, slots_of
+from .core_affinity import POPS, PUSHES, SETUPS, leaf_value
+from .pipe_workspace import slots_of
 
-_PUSHES: Final = frozenset({"tile.tpush_to_aiv", "tile.tpush_to_aic"})
-_POPS: Final = frozenset({"tile.tpop_from_aiv", "tile.tpop_from_aic"})
+_PUSHES: Final = frozenset(PUSHES.values())
+_POPS: Final = frozenset(POPS.values())
 _STAGES: Final = "pipeline_stages"
 _KEPT = {P.SSAForm, P.SplitIncoreOrch, P.IncoreTileOps, P.TileOps2D, P.TileMemoryInferred, P.NormalizedStmtStructure}
 
@@ -44,7 +44,7 @@ def _skew(function: Function) -> Function:
     ops = summarize(function).ops
     if ops.isdisjoint(_PUSHES) or ops.isdisjoint(_POPS):
         return function
-    setups = [n for n in walk(function.body) if isinstance(n, Call) and n.op.name in SETUPS]
+    setups = find_calls(function.body, *SETUPS.values())
     return _Skewer(min((slots_of(s) for s in setups), default=None)).rewrite(function)
 
 
@@ -86,7 +86,7 @@ def _plain(op: ForStmt) -> ForStmt:
 
 
 def _names(stmt: Stmt) -> list[str]:
-    return [n.op.name for n in walk(stmt) if isinstance(n, Call)]
+    return [n.op.name for n in find_all(stmt, Call)]
 
 
 def _crosses_both_ways(body: Stmt) -> bool:
@@ -95,7 +95,7 @@ def _crosses_both_ways(body: Stmt) -> bool:
 
 
 def _reads(stmt: Stmt) -> set[Var]:
-    return {n for n in walk(stmt) if isinstance(n, Var)}
+    return set(find_all(stmt, Var))
 
 
 def _pulled_apart(op: ForStmt) -> _Halves | None:
@@ -130,7 +130,7 @@ def _slice(stmts: Sequence[Stmt], push: int) -> list[Stmt] | None:
     found = [stmts[push]]
     for stmt in reversed(stmts[:push]):
         if not isinstance(stmt, AssignStmt) or stmt.var not in wanted:
-            if not isinstance(stmt, AssignStmt) and wanted & {n.var for n in walk(stmt) if isinstance(n, AssignStmt)}:
+            if not isinstance(stmt, AssignStmt) and wanted & {n.var for n in find_all(stmt, AssignStmt)}:
                 return None
             continue
         decl = decl_of(stmt.value)
@@ -158,7 +158,7 @@ def _recomputed(rest: Sequence[Stmt], made: dict[Var, AssignStmt]) -> list[Stmt]
 
 def _disturbs(rest: Sequence[Stmt], ahead: Sequence[Stmt]) -> bool:
     """Whether the second half writes a tensor that the first reads: it must not be read earlier then."""
-    calls = [n for s in rest for n in walk(s) if isinstance(n, Call)]
+    calls = [n for s in rest for n in find_all(s, Call)]
     tensors = [(a, arg_effect(n, i)) for n in calls for i, a in enumerate(n.args) if isinstance(a.type, TensorType)]
     written = {a for a, effect in tensors if effect is not ArgEffect.Read}
     return any(v in written for s in ahead for v in _reads(s))

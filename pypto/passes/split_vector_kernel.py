@@ -22,20 +22,19 @@ from ..ir.program import Function, Program, summarize
 from ..ir.scalar import build_scalar
 from ..ir.stmt import AssignStmt, EvalStmt, IfStmt, ReturnStmt, Stmt, flatten_to_stmts, seq
 from ..ir.types import TileType
-from ..ir.visitor import walk
+from ..ir.visitor import find_calls
 from .base import P, Pass
 from .context import PassContext
-from .core_affinity import Affinity, leaf_value
+from .core_affinity import FREES, POPS, PUSHES, SETUPS, Affinity, leaf_value
 from .emitting import build
-from .expand_mixed_kernel.crossings import POP, PUSH
 from .expand_mixed_kernel.side import Kernel, Side, SideBuilder
 from .return_lineage import returned_params
 
 LANE: Final = "tile.get_subblock_idx"
-_SETUP: Final = frozenset({"system.reserve_buffer", "system.import_peer_buffer", "system.aiv_initialize_pipe"})
-_PUSH: Final = "tile.tpush_to_aic"
-CROSSINGS: Final = frozenset({*PUSH.values(), *POP.values()})
-_HANDSHAKES: Final = frozenset({_PUSH, "tile.tpop_from_aic", "system.tfree_to_aic"})
+_SETUP: Final = frozenset({"system.reserve_buffer", "system.import_peer_buffer", SETUPS[Affinity.VECTOR]})
+_PUSH: Final = PUSHES[Affinity.VECTOR]
+CROSSINGS: Final = frozenset({*PUSHES.values(), *POPS.values()})
+_HANDSHAKES: Final = frozenset({_PUSH, POPS[Affinity.VECTOR], FREES[Affinity.VECTOR]})
 
 
 def split_vector_kernel() -> Pass:
@@ -61,7 +60,7 @@ def _split_by_pipes(function: Function) -> Function:
     """``function`` with the split that all its pipes have, where its author stated none."""
     if function.attrs.get("split_aiv") or function.split is not None or summarize(function).ops.isdisjoint(CROSSINGS):
         return function
-    modes = {n.kwargs.get("split", 0) for n in walk(function.body) if isinstance(n, Call) and n.op.name in CROSSINGS}
+    modes = {c.kwargs.get("split", 0) for c in find_calls(function.body, *CROSSINGS)}
     if len(modes) != 1 or modes == {0}:
         return function
     return function.replace(attrs={**function.attrs, "split": modes.pop()})
@@ -80,7 +79,7 @@ def _change(function: Function, target: Target) -> Function:
 
 def _is_told_apart(function: Function) -> bool:
     """Whether the lanes' work is told apart already."""
-    return any(isinstance(n, Call) and n.op.name == LANE for n in walk(function.body))
+    return bool(find_calls(function.body, LANE))
 
 
 def _by_lane(function: Function, target: Target) -> Function:

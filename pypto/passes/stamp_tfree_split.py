@@ -14,8 +14,9 @@ from ..ir.program import Function
 from ..ir.stmt import AssignStmt, EvalStmt
 from .base import P, Pass, function_pass
 from .bodies import BodyRewriter
+from .core_affinity import FREE_OF
 
-_POPS: Final = {"system.tfree_to_aic": "tile.tpop_from_aic", "system.tfree_to_aiv": "tile.tpop_from_aiv"}
+_POPS: Final = {free: pop for pop, free in FREE_OF.items()}
 """The pop each free belongs to."""
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ..backend.target import Target
-from ..ir.expr import Call
 from ..ir.program import Function, summarize
-from ..ir.visitor import walk
+from ..ir.visitor import find_calls
+from .core_affinity import POPS, PUSHES, Affinity
 
-_CROSSINGS: Final = frozenset({"tile.tpush_to_aic", "tile.tpop_from_aic"})
+_CROSSINGS: Final = (PUSHES[Affinity.VECTOR], POPS[Affinity.VECTOR])
 
 
 def vector_lanes(function: Function, target: Target) -> int:
@@ -23,8 +23,7 @@ def vector_lanes(function: Function, target: Target) -> int:
         return target.vectors_per_group if said else 1
     if summarize(function).ops.isdisjoint(_CROSSINGS):
         return 1
-    if target.quirks.no_split_dual_aiv_dispatch or any(
-        isinstance(node, Call) and node.op.name in _CROSSINGS and node.kwargs.get("split", 0) for node in walk(function)
-    ):
+    splits = (call.kwargs.get("split", 0) for call in find_calls(function, *_CROSSINGS))
+    if target.quirks.no_split_dual_aiv_dispatch or any(splits):
         return target.vectors_per_group
     return 1

@@ -12,7 +12,7 @@ from ...ir.expr import ConstInt, Expr, IterArg, Var
 from ...ir.naming import written_name
 from ...ir.stmt import ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt
 from ...ir.types import ArrayType, ScalarType, TensorType
-from ...ir.visitor import walk
+from ...ir.visitor import find_all
 from ..context import Op
 from . import arrays
 from .blocks import Block, Handle
@@ -109,7 +109,7 @@ def loop_for(builder: OrchestrationBuilder, stmt: ForStmt) -> None:
     slots = [_carried(builder, stmt, i, cpp("slot", name, start, step)) for i in range(len(stmt.iter_args))]
     counts_up = isinstance(stmt.step, ConstInt) and stmt.step.value > 0
     natural = counts_up and builder.scalars.natural(stmt.start)
-    builder.frozen.append({n for e in (stmt.stop, stmt.step) for n in walk(e) if isinstance(n, Var)})
+    builder.frozen.append({n for e in (stmt.stop, stmt.step) for n in find_all(e, Var)})
     builder.values[stmt.loop_var] = Handle(name, builder.block, natural=natural)
     builder.fan_ins.begin(stmt)
     body = _body(builder, stmt, slots, cpp("slot", name, start, step))

@@ -9,7 +9,7 @@ from ...dtypes import DataType
 from ...ir.enums import TensorLayout
 from ...ir.expr import Call, Expr, Var, const_value, tensor_type_of
 from ...ir.types import TensorType
-from ...ir.visitor import walk
+from ...ir.visitor import find_all
 from ...ops.registry import rebind
 from ..context import Op
 from . import packed
@@ -71,7 +71,7 @@ def _create(builder: OrchestrationBuilder, call: Call, var: Var) -> None:
     type, home = tensor_type_of(var), builder.block.home
     room = builder.workspaces.get(var)
     dims = [*type.shape, room.blocks] if room is not None and room.blocks is not None else type.shape
-    sizes = [builder.handle(n, call) for d in dims for n in walk(d) if isinstance(n, Var)]
+    sizes = [builder.handle(n, call) for d in dims for n in find_all(d, Var)]
     name = builder.names.take(var.name_hint)
     declarations = create_info(builder, builder.names.take(f"{name}_ci"), type, call, room)
     if any(s.block is home or s.block.depth > home.depth for s in sizes if s.block is not builder.root):
@@ -238,7 +238,7 @@ def _dim(builder: OrchestrationBuilder, call: Call) -> str:
     source, type = _source(builder, call)
     axis = int(const_value(rebind(call)["axis"]) or 0) % len(type.shape)
     extent = type.shape[axis]
-    if all(builder.is_known(n) for n in walk(extent) if isinstance(n, Var)):
+    if all(builder.is_known(n) for n in find_all(extent, Var)):
         return builder.scalars.text(extent)
     packed.check_axis(builder, type, axis, call)
     return cpp("extent_of", source.text, axis)

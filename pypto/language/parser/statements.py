@@ -29,7 +29,7 @@ from ...ir.types import (
     Type,
     UnknownType,
 )
-from ...ir.visitor import walk
+from ...ir.visitor import find_all
 from .. import forms
 from .base import same_type, type_text
 from .body import Body, YieldInfo
@@ -299,7 +299,7 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
         written: set[Any] = set()
         made: list[Expr] = []
         for name, value in zip(names, values):
-            if not written.isdisjoint(v for v in walk(value) if isinstance(v, Var)):
+            if not written.isdisjoint(find_all(value, Var)):
                 kept = Var(self.fresh_name("_kept_tmp"), value.type, self.span(node))
                 self.emit(AssignStmt(kept, value, self.span(node)))
                 value = kept

@@ -14,16 +14,12 @@ from ...ir.stmt import AssignStmt, EvalStmt, Stmt
 from ...ir.types import TileType, implicit_layout
 from ...ops.registry import rebind
 from ...ops.rules import value
-from ..core_affinity import GATHER, Affinity, call_affinity, space_of
+from ..core_affinity import GATHER, POPS, PUSHES, Affinity, call_affinity, space_of
 from ..emitting import build
 from ..infer_tile_memory_space.rewrite import in_space
 
 NZ: Final = {"blayout": TileLayout.col_major, "slayout": TileLayout.row_major}
 """How tiles lie that a vector core hands to the cube."""
-PUSH: Final = {Affinity.CUBE: "tile.tpush_to_aiv", Affinity.VECTOR: "tile.tpush_to_aic"}
-"""The push of each core."""
-POP: Final = {Affinity.CUBE: "tile.tpop_from_aiv", Affinity.VECTOR: "tile.tpop_from_aic"}
-"""The pop of each core."""
 
 _LEAVES_FROM: Final = (MemorySpace.Acc, MemorySpace.Vec, MemorySpace.Mat, None)
 """Memories a core pushes from. No pipe of today's targets takes a tile in Mat: who writes or runs a push says so."""
@@ -127,7 +123,7 @@ def sent(crossing: Crossing, source: Var, target: Target) -> list[Stmt]:
     stmts: list[Stmt] = []
     if crossing.producer is Affinity.VECTOR:
         stmts, source = arranged(source, target, span)
-    stmts.append(EvalStmt(build(PUSH[crossing.producer], source, span=span, **_transport(crossing)), span))
+    stmts.append(EvalStmt(build(PUSHES[crossing.producer], source, span=span, **_transport(crossing)), span))
     return stmts
 
 
@@ -157,7 +153,7 @@ def received(crossing: Crossing, result: Var) -> list[Stmt]:
 
 def popped(crossing: Crossing, result: Var) -> Stmt:
     span = crossing.stmt.span
-    name = POP[Affinity.MIXED & ~crossing.producer]
+    name = POPS[Affinity.MIXED & ~crossing.producer]
     call = build(name, span=span, **_transport(crossing)).replace(type=result.type)
     return AssignStmt(result, call, span)
 

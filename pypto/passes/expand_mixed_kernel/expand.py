@@ -8,13 +8,13 @@ from typing import Any, Final
 from ...backend.target import Target
 from ...errors import InternalError, user_error
 from ...ir.enums import FunctionType, SplitMode
-from ...ir.expr import Call, Expr, GlobalVar, Var
+from ...ir.expr import Call, Expr, GlobalVar, Submit, Var
 from ...ir.functor import deep_clone
 from ...ir.node import NodeList
 from ...ir.program import Function, Program, summarize
 from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, flatten_to_stmts, seq
 from ...ir.types import TileType, TupleType, Type, UnknownType
-from ...ir.visitor import Rewriter, walk
+from ...ir.visitor import Rewriter, find_all, find_calls
 from ...ops.rules import value as known
 from ..bodies import BodyRewriter
 from ..core_affinity import PLACEMENT, Affinity, body_affinity
@@ -120,7 +120,7 @@ class _Unplaced(Rewriter):
 
 def _without_placement(function: Function) -> Function:
     """``function`` without the notes on calls of which core they were placed on: they have been followed."""
-    placed = any(isinstance(n, Call) and PLACEMENT in n.attrs for n in walk(function.body))
+    placed = any(PLACEMENT in n.attrs for n in find_all(function.body, Call))
     return _Unplaced().rewrite(function) if placed else function
 
 
@@ -130,10 +130,10 @@ def _check_transposes(function: Function) -> None:
     if mode is None or function.attrs.get(_VALIDATED) or "tile.transpose" not in summarize(function).ops:
         return
     axis = 0 if mode is SplitMode.UP_DOWN else 1
-    for node in walk(function.body):
-        source = node.args[0].type if isinstance(node, Call) and node.op.name == "tile.transpose" else None
-        if isinstance(node, Call) and isinstance(source, TileType) and known(source.shape[axis]) != 1:
-            raise transposed(node, mode)
+    for call in find_calls(function.body, "tile.transpose"):
+        source = call.args[0].type
+        if isinstance(source, TileType) and known(source.shape[axis]) != 1:
+            raise transposed(call, mode)
 
 
 def transposed(call: Call, mode: SplitMode) -> Exception:
@@ -155,8 +155,7 @@ def _is_launched(name: str, program: Program) -> bool:
 
 
 def _submits(function: Function, name: str) -> bool:
-    invoked = (n for n in walk(function.body) if getattr(getattr(n, "op", None), "name", None) == name)
-    return any(not isinstance(n, Call) for n in invoked)
+    return any(n.op.name == name for n in find_all(function.body, Submit))
 
 
 def _result_type(types: Iterable[Type]) -> Type:

@@ -13,19 +13,16 @@ from ...ir.expr import Call, Expr, Var, tile_type_of
 from ...ir.node import NodeList
 from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, YieldStmt, flatten_to_stmts, seq
 from ...ir.types import TileType
-from ...ir.visitor import walk
+from ...ir.visitor import find_all
 from ...ops.registry import call, decl_of
 from ..bodies import BodyRewriter, FlowVisitor
-from ..core_affinity import leaf_value
-
-FREES = {"tile.tpop_from_aic": "system.tfree_to_aic", "tile.tpop_from_aiv": "system.tfree_to_aiv"}
-"""The free of each pop."""
+from ..core_affinity import FREE_OF, leaf_value
 
 
 def pop_of(stmt: Stmt) -> Call | None:
     """The pop a statement is."""
     value = stmt.value if isinstance(stmt, AssignStmt) else None
-    return value if isinstance(value, Call) and value.op.name in FREES else None
+    return value if isinstance(value, Call) and value.op.name in FREE_OF else None
 
 
 def with_frees(body: Stmt) -> Stmt:
@@ -57,7 +54,7 @@ def _freed(stmts: list[Stmt], stmt: AssignStmt, pop: Call, names: set[Var]) -> l
     for i, s in enumerate(rest[start + 1 :], start + 1):
         if _reads(s, names):
             last = i
-    made = call(FREES[pop.op.name], stmt.var, span=stmt.span)
+    made = call(FREE_OF[pop.op.name], stmt.var, span=stmt.span)
     if isinstance(free, EvalStmt) and isinstance(free.expr, Call):
         old = free.expr
         made = old if old.args[0] is stmt.var else old.replace(args=NodeList([stmt.var, *old.args[1:]]))
@@ -118,12 +115,12 @@ class _Flow(FlowVisitor):
 
 
 def _reads(stmt: Stmt, names: set[Var]) -> bool:
-    return any(isinstance(node, Var) and node in names for node in walk(stmt))
+    return not names.isdisjoint(find_all(stmt, Var))
 
 
 def _free_of(stmts: Sequence[Stmt], names: set[Var], pop: Call) -> Stmt | None:
     for stmt in stmts:
         value = leaf_value(stmt)
-        if isinstance(value, Call) and value.op.name == FREES[pop.op.name] and value.args[0] in names:
+        if isinstance(value, Call) and value.op.name == FREE_OF[pop.op.name] and value.args[0] in names:
             return stmt
     return None

@@ -12,7 +12,7 @@ from ...ir.expr import Call, Expr, GlobalVar, Submit
 from ...ir.functor import deep_clone
 from ...ir.node import NodeList
 from ...ir.program import Function, summarize
-from ...ir.visitor import Rewriter, substitute, walk
+from ...ir.visitor import Rewriter, find_all, substitute
 
 _MEMBERS: Final = {FunctionType.AIC: "aic", FunctionType.AIV: "aiv"}
 _OVERRIDES: Final = "arg_direction_overrides"
@@ -41,7 +41,7 @@ def normalize_groups(functions: Iterable[Function]) -> list[Function]:
 
 
 def _calls(function: Function) -> list[Invocation]:
-    return [n for n in walk(function.body) if isinstance(n, (Call, Submit)) and isinstance(n.op, GlobalVar)]
+    return [n for n in find_all(function.body, (Call, Submit)) if isinstance(n.op, GlobalVar)]
 
 
 def _member_calls(group: Function, by_name: Mapping[str, Function]) -> list[Invocation]:

@@ -10,13 +10,12 @@ from ...ir.expr import Call, Var
 from ...ir.node import NodeList
 from ...ir.program import Function, summarize
 from ...ir.stmt import EvalStmt
-from ...ir.visitor import walk
+from ...ir.visitor import find_calls
 from ..bodies import BodyRewriter
-from ..core_affinity import Affinity
-from .crossings import POP, PUSH, arranged
-from .pipes import SETUPS
+from ..core_affinity import POPS, PUSHES, SETUPS, Affinity
+from .crossings import arranged
 
-_TO_CUBE = PUSH[Affinity.VECTOR]
+_TO_CUBE = PUSHES[Affinity.VECTOR]
 
 
 def arrange_pushes(function: Function, target: Target) -> Function:
@@ -59,6 +58,5 @@ def _runs_twice(function: Function, grouped: set[str]) -> bool:
         return False
     if function.attrs.get("split_aiv") or function.attrs.get("dual_aiv_dispatch"):
         return False
-    piped = {PUSH[Affinity.VECTOR], POP[Affinity.VECTOR]}
-    calls = [n for n in walk(function.body) if isinstance(n, Call) and n.op.name in piped]
+    calls = find_calls(function.body, PUSHES[Affinity.VECTOR], POPS[Affinity.VECTOR])
     return bool(calls) and all(c.kwargs.get("split", 0) == 0 for c in calls)

@@ -8,19 +8,15 @@ from typing import Any, Final
 from ...dtypes import DataType
 from ...errors import user_error
 from ...ir.expr import Call, ConstInt, Var
-from ...ir.program import Function, summarize
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, EvalStmt, Stmt, flatten_to_stmts, seq
 from ...ir.types import TileType
-from ...ir.visitor import walk
+from ...ir.visitor import find_calls, walk
 from ...ops.registry import call
 from ...ops.rules import value as known
-from ..core_affinity import Affinity
-from .crossings import POP, PUSH
+from ..core_affinity import POPS, PUSHES, SETUPS, Affinity
 
 DEFAULT_SLOTS: Final = 2
-SETUPS: Final = {Affinity.CUBE: "system.aic_initialize_pipe", Affinity.VECTOR: "system.aiv_initialize_pipe"}
-"""The operator that sets up each core's end."""
 _C2V, _V2C = 1, 2
 """Bits of ``dir_mask``."""
 
@@ -28,10 +24,10 @@ _C2V, _V2C = 1, 2
 def crossing_tiles(body: Stmt) -> Iterable[tuple[str, TileType, Span]]:
     """Every push and pop below ``body``, with the type of its tile."""
     for node in walk(body):
-        if isinstance(node, AssignStmt) and isinstance(node.value, Call) and node.value.op.name in POP.values():
+        if isinstance(node, AssignStmt) and isinstance(node.value, Call) and node.value.op.name in POPS.values():
             if isinstance(node.var.type, TileType):
                 yield node.value.op.name, node.var.type, node.span
-        elif isinstance(node, Call) and node.op.name in PUSH.values() and isinstance(node.args[0].type, TileType):
+        elif isinstance(node, Call) and node.op.name in PUSHES.values() and isinstance(node.args[0].type, TileType):
             yield node.op.name, node.args[0].type, node.span
 
 
@@ -48,7 +44,7 @@ def tile_size(kind: TileType, span: Span) -> int:
 
 
 def has_setup(body: Stmt) -> bool:
-    return any(isinstance(n, Call) and n.op.name in SETUPS.values() for n in walk(body))
+    return bool(find_calls(body, *SETUPS.values()))
 
 
 def with_pipe(name: str, parts: Mapping[Affinity, Stmt], attrs: Mapping[str, Any], span: Span) -> dict[Affinity, Stmt]:
@@ -58,7 +54,7 @@ def with_pipe(name: str, parts: Mapping[Affinity, Stmt], attrs: Mapping[str, Any
         return dict(parts)
     mask = 0
     for op, _, _ in used:
-        mask |= _C2V if op in (PUSH[Affinity.CUBE], POP[Affinity.VECTOR]) else _V2C
+        mask |= _C2V if op in (PUSHES[Affinity.CUBE], POPS[Affinity.VECTOR]) else _V2C
     size = max(tile_size(kind, where) for _, kind, where in used)
     slots = attrs.get("slot_num") or DEFAULT_SLOTS
     return {
@@ -92,8 +88,5 @@ def _bound(stmts: list[Stmt], name: str, made: Call) -> Var:
     return var
 
 
-def uses_pipes(function: Function) -> bool:
-    """Whether a function pushes or pops."""
-    return not summarize(function).ops.isdisjoint({*PUSH.values(), *POP.values()})
 
 

@@ -31,7 +31,7 @@ from ...ir.stmt import (
     seq,
 )
 from ...ir.types import TileType
-from ...ir.visitor import Rewriter, walk
+from ...ir.visitor import Rewriter, find_all
 from ...ops.registry import decl_of
 from ..buffer_roots import BufferRoots
 from ..core_affinity import Affinity, call_affinity, controls, leaf_value
@@ -147,7 +147,7 @@ class Kernel:
 
 def reads(value: Any) -> list[Var]:
     """Variables an expression reads."""
-    return [node for node in walk(value) if isinstance(node, Var)]
+    return find_all(value, Var)
 
 
 def yielded(body: Stmt | None, index: int) -> Expr:

@@ -11,7 +11,7 @@ from ...ir.naming import free_name
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ScopeStmt, SplitAivScopeStmt, Stmt, flatten_to_stmts
 from ...ir.types import TileType
-from ...ir.visitor import walk
+from ...ir.visitor import find_all, find_calls
 from ...ops.registry import decl_of, rebind
 from ..bodies import BodyRewriter
 from ..core_affinity import GATHER, PLACEMENT, SHARD, Affinity, call_affinity
@@ -35,9 +35,8 @@ _ADDRESSES: Final = {
 def lower_regions(function: Function) -> Function:
     """``function`` with its regions lowered and gone."""
     body = _Lowerer(function).body(function.body)
-    for node in walk(body):
-        if isinstance(node, SplitAivScopeStmt):
-            raise _in_scope(node)
+    for left in find_all(body, SplitAivScopeStmt):
+        raise _in_scope(left)
     attrs = {**function.attrs, "split_aiv": True, VALIDATED: True}
     return function.replace(body=body, attrs=attrs)
 
@@ -54,7 +53,7 @@ def _in_scope(region: Stmt) -> Exception:
 class _Lowerer(BodyRewriter):
     def __init__(self, function: Function) -> None:
         super().__init__()
-        self._names = {n.var.name_hint for n in walk(function.body) if isinstance(n, AssignStmt)}
+        self._names = {n.var.name_hint for n in find_all(function.body, AssignStmt)}
 
     def visit_scope_stmt(self, op: ScopeStmt) -> Any:
         return op
@@ -64,7 +63,7 @@ class _Lowerer(BodyRewriter):
         stmts = flatten_to_stmts(op.body)
         if not stmts:
             return []
-        crosses = any(isinstance(n, Call) and n.op.name in (SHARD, GATHER) for n in walk(op.body))
+        crosses = bool(find_calls(op.body, SHARD, GATHER))
         if op.split is SplitMode.NONE or crosses:
             if op.split is not SplitMode.NONE:
                 _check_divided(op)
@@ -78,7 +77,7 @@ class _Lowerer(BodyRewriter):
 
 
 def _check_scopes(region: SplitAivScopeStmt) -> None:
-    inner = next((n for n in walk(region.body) if isinstance(n, ScopeStmt)), None)
+    inner = next(iter(find_all(region.body, ScopeStmt)), None)
     if inner is not None:
         raise user_error(
             ValueError,
@@ -110,10 +109,8 @@ def _check_divided(region: SplitAivScopeStmt) -> None:
     lanes: set[Var] = set()
     parts: set[Var] = set()
     whole: list[Call] = []
-    for node in walk(region.body):
-        if not isinstance(node, AssignStmt):
-            continue
-        call, reads = node.value, {n for n in walk(node.value) if isinstance(n, Var)}
+    for node in find_all(region.body, AssignStmt):
+        call, reads = node.value, set(find_all(node.value, Var))
         if not isinstance(node.var.type, TileType):
             if reads & lanes or (isinstance(call, Call) and call.op.name == LANE):
                 lanes.add(node.var)
@@ -159,4 +156,4 @@ def _reads_own(call: Call, lanes: set[Var]) -> bool:
     if bound is None:
         return False
     values = [bound[name] for name in _ADDRESSES[call.op.name]]
-    return any(n in lanes for v in values if v is not None for n in walk(v) if isinstance(n, Var))
+    return any(n in lanes for v in values if v is not None for n in find_all(v, Var))

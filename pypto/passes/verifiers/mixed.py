@@ -11,15 +11,12 @@ from ...ir.stmt import AssignStmt
 from ...ir.types import TileType
 from ...ir.visitor import walk
 from ...ops.rules import value as known
-from ..core_affinity import Affinity, body_affinity
+from ..core_affinity import FREES, POPS, PUSHES, SETUPS, Affinity, body_affinity
 from .driver import Rule
 
-_PUSHES: Final = {FunctionType.AIC: "tile.tpush_to_aiv", FunctionType.AIV: "tile.tpush_to_aic"}
-_POPS: Final = {FunctionType.AIC: "tile.tpop_from_aiv", FunctionType.AIV: "tile.tpop_from_aic"}
-_FREES: Final = {FunctionType.AIC: "system.tfree_to_aiv", FunctionType.AIV: "system.tfree_to_aic"}
-_SETUPS: Final = {FunctionType.AIC: "system.aic_initialize_pipe", FunctionType.AIV: "system.aiv_initialize_pipe"}
-_LANDS: Final = {FunctionType.AIC: MemorySpace.Mat, FunctionType.AIV: MemorySpace.Vec}
-_RECEIVES: Final = {FunctionType.AIC: 2, FunctionType.AIV: 1}
+_SIDES: Final = {FunctionType.AIC: Affinity.CUBE, FunctionType.AIV: Affinity.VECTOR}
+_LANDS: Final = {Affinity.CUBE: MemorySpace.Mat, Affinity.VECTOR: MemorySpace.Vec}
+_RECEIVES: Final = {Affinity.CUBE: 2, Affinity.VECTOR: 1}
 """The bit of ``dir_mask`` by which each core receives."""
 
 
@@ -33,7 +30,9 @@ class MixedKernelExpanded(Rule):
         if kind is FunctionType.InCore:
             if body_affinity(function.body) is Affinity.MIXED:
                 self.report(f"Function '{function.name}' contains both cube and vector tile ops", function.span)
-        elif kind in _POPS and not summarize(function).ops.isdisjoint({_PUSHES[kind], _POPS[kind], _FREES[kind]}):
+        elif kind in _SIDES and not summarize(function).ops.isdisjoint(
+            names[_SIDES[kind]] for names in (PUSHES, POPS, FREES)
+        ):
             _PipeCheck(self, function).run()
         return False
 
@@ -42,7 +41,7 @@ class _PipeCheck:
     """Checks one function's use of pipes, in program order."""
 
     def __init__(self, rule: Rule, function: Function) -> None:
-        self._rule, self._function, self._kind = rule, function, function.func_type
+        self._rule, self._function, self._side = rule, function, _SIDES[function.func_type]
         self._is_set_up = False
         self._outstanding: dict[Var, Call] = {}
         self._counts = {"system.reserve_buffer": 0, "system.import_peer_buffer": 0}
@@ -51,12 +50,12 @@ class _PipeCheck:
     def run(self) -> None:
         for node in walk(self._function.body):
             if isinstance(node, AssignStmt):
-                if isinstance(node.value, Call) and node.value.op.name == _POPS[self._kind]:
+                if isinstance(node.value, Call) and node.value.op.name == POPS[self._side]:
                     self._popped(node.var, node.value)
             elif isinstance(node, Call):
                 self._call(node)
         for call in self._outstanding.values():
-            self._report(f"uses {_POPS[self._kind]} but has no matching '{_FREES[self._kind]}' call", call)
+            self._report(f"uses {POPS[self._side]} but has no matching '{FREES[self._side]}' call", call)
         for name, wanted in self._directions.items():
             if self._counts[name] < wanted:
                 text = f"has fewer '{name}' calls than initialized pipe directions require"
@@ -68,27 +67,27 @@ class _PipeCheck:
 
     def _call(self, call: Call) -> None:
         name = call.op.name
-        if name == _SETUPS[self._kind]:
+        if name == SETUPS[self._side]:
             self._is_set_up = True
-            mask, own = call.kwargs["dir_mask"], _RECEIVES[self._kind]
+            mask, own = call.kwargs["dir_mask"], _RECEIVES[self._side]
             self._directions["system.reserve_buffer"] += bool(mask & own)
             self._directions["system.import_peer_buffer"] += bool(mask & ~own & 3)
         elif name in self._counts:
             self._counts[name] += 1
-        elif name in (_PUSHES[self._kind], _POPS[self._kind]):
+        elif name in (PUSHES[self._side], POPS[self._side]):
             if not self._is_set_up:
-                self._report(f"uses cross-core tile ops but has no '{_SETUPS[self._kind]}' call before them", call)
+                self._report(f"uses cross-core tile ops but has no '{SETUPS[self._side]}' call before them", call)
                 self._is_set_up = True
-            if name == _PUSHES[self._kind]:
+            if name == PUSHES[self._side]:
                 self._check_shape(call.args[0].type, call)
-        elif name == _FREES[self._kind]:
+        elif name == FREES[self._side]:
             tile = call.args[0]
             if not isinstance(tile, Var) or self._outstanding.pop(tile, None) is None:
                 self._report(f"has '{name}' without a matching outstanding tpop on the same tile value", call)
 
     def _popped(self, var: Var, call: Call) -> None:
         self._outstanding[var] = call
-        wanted = _LANDS[self._kind]
+        wanted = _LANDS[self._side]
         kind = var.type
         if isinstance(kind, TileType) and kind.memory_space not in (wanted, None):
             self._report(f"needs the {call.op.name} result in MemorySpace::{wanted.name}", call)

@@ -9,7 +9,7 @@ from ...ir.enums import CoreType, FunctionType
 from ...ir.expr import Call, Expr, GlobalVar, Submit, Var
 from ...ir.program import Function, Program, is_incore_type, summarize
 from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt
-from ...ir.visitor import walk
+from ...ir.visitor import find_calls
 from ...ops.rules import value as known
 from ..context import current_or_default
 from .driver import Rule
@@ -129,8 +129,7 @@ class HardSyncallOccupancyValid(Rule):
 def _hard_meetings(function: Function) -> list[Call]:
     if _SYNCALL not in summarize(function).ops:
         return []
-    calls = (node for node in walk(function.body) if isinstance(node, Call) and node.op.name == _SYNCALL)
-    return [call for call in calls if call.kwargs.get("mode", "hard") == "hard"]
+    return [call for call in find_calls(function.body, _SYNCALL) if call.kwargs.get("mode", "hard") == "hard"]
 
 
 def _launch(op: Call | Submit, callee: Function) -> tuple[Expr | int | None, bool]:
