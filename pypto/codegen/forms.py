@@ -229,6 +229,8 @@ def assemble(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: 
     assert isinstance(type, TileType) and result is not None and isinstance(result.type, TileType)
     if target != out and not _in_place(kernel, bound.type("target"), result.type):
         instruction(kernel, "pto.tmov", [target], out)
+    if bound["source"] in kernel.windows:
+        return out
     offsets = [kernel.scalars.index(o) for o in bound.dims("offset")]
     if type.dtype is not result.type.dtype:
         # An accumulator is converted as it drains; a view of its target has the target's element type.

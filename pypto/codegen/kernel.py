@@ -29,14 +29,15 @@ from ..ir.stmt import (
 )  # fmt: skip
 from ..ir.types import CommCtxType, DistributedTensorType, ScalarType, TensorType, TileType, TupleType
 from ..ir.visitor import Visitor, walk
-from ..ops.registry import decl_of
+from ..ops.registry import decl_of, rebind
+from ..passes.acc_windows import AccWindow, acc_windows
 from .buffers import Buffers
 from .context import FunctionContext, Location, Op, Value
 from .legality import check_parameter
 from .names import Names
 from .scalars import ScalarEmitter
 from .tensors import tensor_view_op
-from .types import ptr_text, scalar_text
+from .types import ptr_text, scalar_text, tile_text
 
 LANES = {
     "tile.get_block_idx": "__pypto_spmd_block_idx",
@@ -219,8 +220,24 @@ class KernelBuilder:
         if found is None:
             if not isinstance(var.type, TileType):
                 raise self.unsupported(var, f"{var.name_hint!r} before it has a value")
-            found = self.values[var] = self.buffers.of(var)
+            window = self.windows.get(var)
+            made = self.buffers.of(var) if window is None else self._product(var, var.type, window)
+            found = self.values[var] = made
         return found
+
+    @cached_property
+    def windows(self) -> dict[Var, AccWindow]:
+        """The windows of accumulators that products are made in."""
+        return acc_windows(self.function)
+
+    def _product(self, var: Var, type: TileType, window: AccWindow) -> Value:
+        """A product in its window of an accumulator."""
+        made = self.fresh(var.name_hint, tile_text(type, self.target))
+        offsets = [self.scalars.index(o) for o in rebind(window.call).dims("offset")]
+        sizes = [str(getattr(d, "value", d)) for d in type.shape]
+        source = self.handle(window.target)
+        self.add(Op("subview", result=made, source=source, offsets=offsets, sizes=sizes, valid=[]))
+        return made
 
     def parts(self, call: Call, result: Var | None) -> list[Value]:
         """The handles of all tiles an operator gives: those of the variables its tuple is taken apart into."""

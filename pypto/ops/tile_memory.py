@@ -339,7 +339,7 @@ declare(
     _assemble,
     "Write ``source`` into ``target`` at ``offset``; the value is the target as written.",
     core=Core.MOVE,
-    spaces={"target": (_MEMORY.Vec, _MEMORY.Mat)},
+    spaces={"target": (_MEMORY.Vec, _MEMORY.Mat, _MEMORY.Acc)},
     result_space="target",
     reuses="target",
     pto=Pto("pto.tinsert", ("source", "offset"), out="target", form="assemble"),

@@ -25,6 +25,7 @@ from ..ir.tensor_view_semantics import index_mul
 from ..ir.types import TensorType, TileType
 from ..ir.visitor import Rewriter
 from ..ops.registry import OpDecl, decl_of
+from .acc_windows import AccWindow, acc_windows
 from .base import P, Pass
 from .context import PassContext
 from .memory_model import (
@@ -91,6 +92,7 @@ class _Placer(Rewriter):
         self._steps: dict[Var, Steps] = {}
         self.allocations = allocations(function.body)
         self._declared = _Declarations(function, target)
+        self._windows = acc_windows(function)
 
     def _fresh(self, var: Var, space: MemorySpace, size: int) -> MemRef:
         base = MemRef(space, offset_const(0), size, self._count, var.span)
@@ -141,9 +143,11 @@ class _Placer(Rewriter):
 
     def visit_assign_stmt(self, op: AssignStmt) -> AssignStmt:
         value = self.rewrite(op.value)
-        var = self.rebuild_var(op.var)
+        var = self.vars.get(op.var) or self.rebuild_var(op.var)
         if _placed(var.type):
             made = var
+        elif op.var in self._windows:
+            made = self._product(var, self._windows[op.var])
         elif isinstance(var.type, TileType):
             made = self._tile(var, value)
         elif isinstance(var.type, TensorType):
@@ -153,6 +157,15 @@ class _Placer(Rewriter):
         if made is not op.var:
             self.vars[op.var] = made
         return op.replace(value=value_at(value, made, op.var.type), var=made)
+
+    def _product(self, var: Var, window: AccWindow) -> Var:
+        """``var`` in its window of the accumulator."""
+        whole = self.define(window.created)
+        steps, memref = self._steps_of(whole), whole.type.memref
+        place = view_place(whole.type, steps, tile_type_of(var), window.call) if steps is not None else None
+        if place is None:
+            raise InternalError(f"'{var.name_hint}' has no place in '{whole.name_hint}'", var.span)
+        return _moved(var, MemRef(memref.base, index_add(memref.byte_offset, place.offset), place.span, span=var.span))
 
     def _tile(self, var: Var, value: Expr) -> Var:
         source, decl = _source(value)

@@ -20,6 +20,7 @@ from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ..ir.visitor import Rewriter
 from ..ops.registry import decl_of
+from .acc_windows import acc_windows
 from .base import P, Pass
 from .context import PassContext
 from .memory_lifetimes import STEP, Lifetimes, RangeSet
@@ -125,6 +126,9 @@ class _Plan:
         self._scan(function.body)
         for stmt, operand, index in self._in_place:
             self._link_in_place(stmt, operand, index)
+        for product, window in acc_windows(function).items():
+            part, whole = self._classes[product], self._classes[window.target]
+            self._merge(whole, part, RangeSet([*whole.ranges, *part.ranges]))
         for region in self._regions:
             self._link_region(region)
         self._check_declared()

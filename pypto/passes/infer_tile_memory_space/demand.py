@@ -25,6 +25,12 @@ def beside(decl: OpDecl) -> str | None:
     return space if isinstance(space, str) and not decl.param(space).is_attr else None
 
 
+def wanted(decl: OpDecl, index: int) -> Allowed:
+    """The memories to put an argument in: not Acc to be assembled into, which takes what `acc_windows` finds."""
+    allowed = decl.spaces.get(decl.args[index].name, ())
+    return tuple(s for s in allowed if decl.name != "tile.assemble" or s is not MemorySpace.Acc)
+
+
 class Demands(FlowVisitor):
     """For each tile variable, the lists of memories its consumers accept, views and copies of it included."""
 
@@ -76,9 +82,9 @@ class Demands(FlowVisitor):
             self.turned.add(op.args[0])
         for i, arg in enumerate(op.args):
             if is_tile(arg) and decl is not None and i < len(decl.args):
-                allowed = decl.spaces.get(decl.args[i].name)
+                allowed = wanted(decl, i)
                 if allowed:
-                    self._want(arg, tuple(allowed))
+                    self._want(arg, allowed)
             if not isinstance(arg, Var):
                 self.visit(arg)
 

@@ -14,10 +14,11 @@ from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ...ir.types import TileType, implicit_layout
 from ...ops.registry import decl_of, rebind
+from ..acc_windows import acc_windows
 from ..convert_tensor_to_tile_ops.rewrite import MAT_BRIDGE
 from ..core_affinity import space_of
 from ..emitting import EmittingRewriter, build, reinfer
-from .demand import Allowed, Demands, beside, is_tile
+from .demand import Allowed, Demands, beside, is_tile, wanted
 from .moves import Moves, is_crossing
 from .reloads import Reloads
 
@@ -57,6 +58,7 @@ class Placer(EmittingRewriter):
         self.moves = moves
         self.demands = Demands(function)
         self.reloads = Reloads(function)
+        self.windows = acc_windows(function)
         self.marked = False
         """Whether the function has loads that another pass made."""
         self._moved: dict[tuple[Var, MemorySpace], Var] = {}
@@ -135,11 +137,13 @@ class Placer(EmittingRewriter):
         self.marked |= MAT_BRIDGE in op.attrs
         if decl is None or not (is_tile(op) or any(is_tile(a) for a in op.args)):
             return self.generic(op)
+        if any(isinstance(a, Var) and a in self.windows for a in op.args):
+            return self._placed(self._with_args(op, self.rewrite_list(op.args, self.rewrite)), result)
         args: list[Expr] = []
         for i, arg in enumerate(op.args):
             made = self.rewrite(arg)
-            allowed = decl.spaces.get(decl.args[i].name) if i < len(decl.args) and is_tile(made) else None
-            args.append(self.move(made, tuple(allowed)) if allowed else made)
+            allowed = wanted(decl, i) if i < len(decl.args) and is_tile(made) else ()
+            args.append(self.move(made, allowed) if allowed else made)
         if decl.name == "tile.assemble" and _space(args[0]) is VEC and is_crossing(_space(args[1]), VEC):
             args[1] = self.move(args[1], (VEC,))
         call = self._with_args(op, args)
