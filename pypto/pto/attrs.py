@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
@@ -38,6 +39,15 @@ class EnumAttr(Data[str]):
         if word in cls.cases:
             return word
         return cls.aliases.get(word) or next((case for case in cls.cases if case.lower() == word.lower()), None)
+
+    @classmethod
+    def named(cls, parser: Parser, found: re.Match[str], group: str, problem: str = "expected") -> EnumAttr:
+        """The case that a group of a match names; otherwise a parse error: ``problem``, and the cases there are."""
+        case = cls.lookup(found.group(group))
+        if case is None:
+            text = f"{problem} one of {', '.join(cls.cases)}"
+            parser.raise_error(text, found.start(group), found.end(group))
+        return cls(case)
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string(f"<{self.data}>")

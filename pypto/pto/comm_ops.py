@@ -8,22 +8,11 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser
 
 from . import asm
-from .attrs import ENUMS, EnumAttr
-from .ops import PtoOp, commas
+from .attrs import ENUMS
+from .ops import PtoOp, TemplateOp, commas
 from .scalar_types import scalar_type
 
 I1 = scalar_type("i1")
-
-
-def _case(parser: Parser, found: re.Match[str], name: str, kind: type[EnumAttr]) -> dict[str, Attribute]:
-    """The enumeration attribute of a match, if it is there."""
-    word = found.group(name)
-    if word is None:
-        return {}
-    case = kind.lookup(word)
-    if case is None:
-        parser.raise_error(f"{name} must be one of {', '.join(kind.cases)}", found.start(name), found.end(name))
-    return {name: kind(case)}
 
 
 def _enum(name: str, kind: str) -> str:
@@ -48,12 +37,9 @@ class _Signal(PtoOp):
 
     @classmethod
     def pieces(cls, parser, found):
+        case = ENUMS[cls.kind].named(parser, found, cls.attribute, f"{cls.attribute} must be")
         results = (I1,) if cls is PollSignal else ()
-        return (
-            _values(parser, found, "signal", "value"),
-            results,
-            _case(parser, found, cls.attribute, ENUMS[cls.kind]),
-        )
+        return _values(parser, found, "signal", "value"), results, {cls.attribute: case}
 
     def parts(self):
         signal, value = self.operands
@@ -103,9 +89,11 @@ class _Transfer(PtoOp):
     def pieces(cls, parser, found):
         if (found.group("pong") is None) != (found.group("pong_type") is None):
             parser.raise_error("a staging tile without its type", found.start("ping"), found.end("ping"))
-        attributes = _case(parser, found, "atomicType", ENUMS["atomic_type"])
-        if attributes and cls is Get:
-            parser.raise_error(f"{cls.name} has no attribute 'atomicType'", found.start("atomicType"))
+        attributes: dict[str, Attribute] = {}
+        if found.group("atomicType") is not None:
+            attributes["atomicType"] = ENUMS["atomic_type"].named(parser, found, "atomicType", "atomicType must be")
+            if cls is Get:
+                parser.raise_error(f"{cls.name} has no attribute 'atomicType'", found.start("atomicType"))
         return _values(parser, found, "dst", "src", "ping", "pong"), (), attributes
 
     def parts(self):
@@ -130,46 +118,24 @@ class Get(_Transfer):
     usage = "(%dst, %src, buf(%ping[, %pong]) : types)"
 
 
-class MakePrefetchContext(PtoOp):
+class MakePrefetchContext(TemplateOp):
     """State of asynchronous prefetches, in a workspace of global memory."""
 
     name = "pto.make_prefetch_async_context"
     usage = "(%workspace : !pto.ptr<i8>) -> !pto.prefetch_async_context"
     template = r"\( V:ptr : T:ptr_type \) -> T:result"
 
-    @classmethod
-    def pieces(cls, parser, found):
-        return _values(parser, found, "ptr"), asm.types_in(parser, found, "result"), {}
 
-    def parts(self):
-        yield from ("(", self.operands[0], " : ", self.operands[0].type, ") -> ", self.results[0].type)
-
-
-class PrefetchSession(PtoOp):
+class PrefetchSession(TemplateOp):
     """The session in which a context's prefetches are awaited."""
 
     name = "pto.get_prefetch_async_session"
     usage = "%context : !pto.prefetch_async_context -> !pto.async_session"
     template = r"V:ctx : T:ctx_type -> T:result"
 
-    @classmethod
-    def pieces(cls, parser, found):
-        return _values(parser, found, "ctx"), asm.types_in(parser, found, "result"), {}
 
-    def parts(self):
-        yield from (self.operands[0], " : ", self.operands[0].type, " -> ", self.results[0].type)
-
-
-class _Pair(PtoOp):
+class _Pair(TemplateOp):
     template = r"\( V:first , V:second : T:first_type , T:second_type \) -> T:result"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        return _values(parser, found, "first", "second"), asm.types_in(parser, found, "result"), {}
-
-    def parts(self):
-        first, second = self.operands
-        yield from ("(", first, ", ", second, " : ", first.type, ", ", second.type, ") -> ", self.results[0].type)
 
 
 class PrefetchAsync(_Pair):

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from . import asm
 from .attrs import ENUMS, plain
-from .ops import PtoOp, commas
+from .ops import PtoOp, TemplateOp, commas
 from .scalar_types import INDEX, scalar_type
 from .types import PtrType
 
@@ -51,39 +51,33 @@ class _Attributed(PtoOp):
         yield "}"
 
 
-class ReserveBuffer(_Attributed):
+class _BufferAddress(_Attributed):
+    template = _ATTRIBUTES + " -> i32"
+
+    @classmethod
+    def pieces(cls, parser, found):
+        return [], (I32,), cls.attributes_of(parser, found)
+
+    def parts(self):
+        yield from self.braces()
+        yield " -> i32"
+
+
+class ReserveBuffer(_BufferAddress):
     """Room for the slots of a pipe in the memory of the core that pops from it; the value is its address."""
 
     name = "pto.reserve_buffer"
     usage = '{name = "slots", size = 4096, location = #pto.address_space<vec>, auto = false, base = 0} -> i32'
-    template = _ATTRIBUTES + " -> i32"
     known = ("name", "size", "location", "auto", "base")
     required = ("name", "size", "location", "auto")
 
-    @classmethod
-    def pieces(cls, parser, found):
-        return [], (I32,), cls.attributes_of(parser, found)
 
-    def parts(self):
-        yield from self.braces()
-        yield " -> i32"
-
-
-class ImportReservedBuffer(_Attributed):
+class ImportReservedBuffer(_BufferAddress):
     """The address of a buffer that another function of the group reserves."""
 
     name = "pto.import_reserved_buffer"
     usage = '{name = "slots", peer_func = @vector_kernel} -> i32'
-    template = _ATTRIBUTES + " -> i32"
     known = required = ("name", "peer_func")
-
-    @classmethod
-    def pieces(cls, parser, found):
-        return [], (I32,), cls.attributes_of(parser, found)
-
-    def parts(self):
-        yield from self.braces()
-        yield " -> i32"
 
 
 class InitializePipe(_Attributed):
@@ -270,12 +264,8 @@ class SyncAll(PtoOp):
 
     @classmethod
     def pieces(cls, parser, found):
-        attributes: dict[str, Attribute] = {}
-        for group, kind in (("mode", ENUMS["sync_all_mode"]), ("core_type", ENUMS["sync_core_type"])):
-            word = kind.lookup(found.group(group))
-            if word is None:
-                parser.raise_error(f"{group} must be one of {', '.join(kind.cases)}", found.start(group))
-            attributes[group] = kind(word)
+        kinds = {"mode": ENUMS["sync_all_mode"], "core_type": ENUMS["sync_core_type"]}
+        attributes = {group: kind.named(parser, found, group, f"{group} must be") for group, kind in kinds.items()}
         given = found.group("operands") is not None
         types = asm.types_in(parser, found, "types") if given else ()
         return asm.operands(parser, found, "operands", types), (), attributes
@@ -303,10 +293,7 @@ class _CrossEvent(_Attributed):
 
     @classmethod
     def pieces(cls, parser, found):
-        pipe = ENUMS["pipe"].lookup(found.group("pipe"))
-        if pipe is None:
-            parser.raise_error(f"expected one of {', '.join(ENUMS['pipe'].cases)}", found.start("pipe"))
-        attributes: dict[str, Attribute] = {"pipe": ENUMS["pipe"](pipe)}
+        attributes: dict[str, Attribute] = {"pipe": ENUMS["pipe"].named(parser, found, "pipe")}
         if found.group("number"):
             attributes["event_id"] = IntegerAttr(int(found.group("number")), 32)
         if found.group("attributes"):
@@ -335,19 +322,12 @@ class SyncWait(_CrossEvent):
     known = ()
 
 
-class SetFfts(PtoOp):
+class SetFfts(TemplateOp):
     """Name the workspace of the event unit."""
 
     name = "pto.set_ffts"
     usage = "%workspace : !pto.ptr<i64>"
-    template = r"V:workspace : T:type"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        return asm.operands(parser, found, "workspace", asm.types_in(parser, found, "type")), (), {}
-
-    def parts(self):
-        yield from (self.operands[0], " : ", self.operands[0].type)
+    template = r"V:workspace : T:workspace_type"
 
 
 CROSS_OPS: tuple[type[PtoOp], ...] = (

@@ -82,6 +82,71 @@ class PtoOp(Operation):
                 printer.print_attribute(part)
 
 
+_OPTIONAL = re.compile(r"\(\?:[^()]*\)\?")
+_TIGHT = re.compile(r" (?=[,()\[\]])|(?<=[(\[]) ")
+_HOLE = re.compile(r"\b([VLT]):(\w+)")
+
+
+@cache
+def _holes(template: str) -> dict[str, str]:
+    """The letter of each hole of a template, by name."""
+    return {hole.group(2): hole.group(1) for hole in _HOLE.finditer(template)}
+
+
+@cache
+def _layout(template: str) -> list[str]:
+    """A template as text is printed, in pieces: text, letter and name of a hole, text, and so on."""
+    return _HOLE.split(_TIGHT.sub("", _OPTIONAL.sub("", template).replace("\\", "")))
+
+
+class TemplateOp(PtoOp):
+    """An operation that is its template.
+
+    The value in the hole ``V:x`` is of the type in ``T:x_type``, or an index where there is no such hole;
+    ``T:result`` is the type of its result. What the template leaves out in ``(?:..)?`` is not printed.
+    """
+
+    fixed_results: ClassVar[tuple[Attribute, ...]] = ()
+    """Types of results that the template has no hole for."""
+    order: ClassVar[tuple[str, ...]] = ()
+    """Names of the operands, where they are not in the order of the template."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Names of the operands, in order."""
+        return cls.order or tuple(name for name, letter in _holes(cls.template).items() if letter != "T")
+
+    @classmethod
+    def pieces(cls, parser, found):
+        holes = _holes(cls.template)
+        operands: list[SSAValue] = []
+        for name in cls.names():
+            if holes[name] == "L":
+                operands += _indices(parser, found, name)
+            else:
+                kind = _type(parser, found, f"{name}_type") if f"{name}_type" in holes else INDEX
+                operands += _one(parser, found, name, kind)
+        return operands, (_type(parser, found, "result"),) if "result" in holes else cls.fixed_results, {}
+
+    def _values(self) -> dict[str, Sequence[SSAValue]]:
+        """The operands by name; a list takes those that are over."""
+        holes, rest = _holes(self.template), list(self.operands)
+        spare = len(rest) - len(self.names()) + 1
+        counts = {name: spare if holes[name] == "L" else 1 for name in self.names()}
+        return {name: [rest.pop(0) for _ in range(count)] for name, count in counts.items()}
+
+    def parts(self):
+        text, *pieces = _layout(self.template)
+        yield text
+        values = self._values()
+        for letter, name, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
+            if letter != "T":
+                yield from commas(values[name])
+            else:
+                yield self.results[0].type if name == "result" else values[name.removesuffix("_type")][0].type
+            yield text
+
+
 def commas(parts: Iterable[Part]) -> list[Part]:
     out: list[Part] = []
     for part in parts:
@@ -122,10 +187,7 @@ class MakeTensorView(PtoOp):
             parser.raise_error(f"{len(shape)} extents but {len(strides)} strides", found.start("strides"))
         attributes: dict[str, Attribute] = {}
         if found.group("layout"):
-            layout = LAYOUT.lookup(found.group("layout"))
-            if layout is None:
-                parser.raise_error(f"layout must be one of {', '.join(LAYOUT.cases)}", found.start("layout"))
-            attributes["layout"] = LAYOUT(layout)
+            attributes["layout"] = LAYOUT.named(parser, found, "layout", "layout must be")
         pointer = _one(parser, found, "ptr", PtrType(view.data.dtype))
         return [*pointer, *shape, *strides], (view,), attributes
 
@@ -304,16 +366,9 @@ class Subview(PtoOp):
         yield from (": ", source.type, " -> ", self.results[0].type)
 
 
-class _Conversion(PtoOp):
+class _Conversion(TemplateOp):
     usage = "%value : type -> type"
-    template = r"V:source : T:type -> T:result"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        return _one(parser, found, "source", _type(parser, found, "type")), (_type(parser, found, "result"),), {}
-
-    def parts(self):
-        yield from (self.operands[0], " : ", self.operands[0].type, " -> ", self.results[0].type)
+    template = r"V:source : T:source_type -> T:result"
 
 
 class Reshape(_Conversion):
@@ -328,35 +383,21 @@ class Bitcast(_Conversion):
     name = "pto.bitcast"
 
 
-class SetValidShape(PtoOp):
+class SetValidShape(TemplateOp):
     """Change the valid extents of a tile whose type leaves both open."""
 
     name = "pto.set_validshape"
     usage = "%tile, %rows, %cols : !pto.tile_buf<..>"
-    template = r"V:source , V:row , V:col : T:type"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "source", _type(parser, found, "type"))
-        return operands + _one(parser, found, "row", INDEX) + _one(parser, found, "col", INDEX), (), {}
-
-    def parts(self):
-        yield from (*commas(self.operands), " : ", self.operands[0].type)
+    template = r"V:source , V:row , V:col : T:source_type"
 
 
-class GetValidShape(PtoOp):
+class GetValidShape(TemplateOp):
     """Valid rows and columns of a tile."""
 
     name = "pto.get_validshape"
     usage = "%tile : !pto.tile_buf<..>"
-    template = r"V:source : T:type(?: -> index , index)?"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        return _one(parser, found, "source", _type(parser, found, "type")), (INDEX, INDEX), {}
-
-    def parts(self):
-        yield from (self.operands[0], " : ", self.operands[0].type)
+    template = r"V:source : T:source_type(?: -> index , index)?"
+    fixed_results = (INDEX, INDEX)
 
 
 class TileValidRows(_Conversion):
@@ -367,140 +408,69 @@ class TileValidCols(_Conversion):
     name = "pto.tile_valid_cols"
 
 
-class AddPtr(PtoOp):
+class AddPtr(TemplateOp):
     """A pointer moved by a number of elements."""
 
     name = "pto.addptr"
     usage = "%ptr, %offset : !pto.ptr<..> -> !pto.ptr<..>"
-    template = r"V:ptr , V:offset : T:type -> T:result"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "ptr", _type(parser, found, "type"))
-        return operands + _one(parser, found, "offset", INDEX), (_type(parser, found, "result"),), {}
-
-    def parts(self):
-        yield from (*commas(self.operands), " : ", self.operands[0].type, " -> ", self.results[0].type)
+    template = r"V:ptr , V:offset : T:ptr_type -> T:result"
 
 
-class LoadScalar(PtoOp):
+class LoadScalar(TemplateOp):
     """One element of global memory."""
 
     name = "pto.load_scalar"
     usage = "%ptr[%offset] : !pto.ptr<f32> -> f32"
-    template = r"V:ptr \[ V:offset \] : T:type -> T:result"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "ptr", _type(parser, found, "type"))
-        return operands + _one(parser, found, "offset", INDEX), (_type(parser, found, "result"),), {}
-
-    def parts(self):
-        ptr, offset = self.operands
-        yield from (ptr, "[", offset, "] : ", ptr.type, " -> ", self.results[0].type)
+    template = r"V:ptr \[ V:offset \] : T:ptr_type -> T:result"
 
 
-class StoreScalar(PtoOp):
+class StoreScalar(TemplateOp):
     """Write one element of global memory."""
 
     name = "pto.store_scalar"
     usage = "%value, %ptr[%offset] : !pto.ptr<f32>, f32"
-    template = r"V:value , V:ptr \[ V:offset \] : T:type , T:element"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "value", _type(parser, found, "element"))
-        operands += _one(parser, found, "ptr", _type(parser, found, "type"))
-        return operands + _one(parser, found, "offset", INDEX), (), {}
-
-    def parts(self):
-        value, ptr, offset = self.operands
-        yield from (value, ", ", ptr, "[", offset, "] : ", ptr.type, ", ", value.type)
+    template = r"V:value , V:ptr \[ V:offset \] : T:ptr_type , T:value_type"
 
 
-class GetValue(PtoOp):
+class GetValue(TemplateOp):
     """One element of a tile, by its linear position in row-major order of the whole buffer."""
 
     name = "pto.tgetval"
     usage = "ins(%tile, %offset : !pto.tile_buf<..>, index) outs : f32"
-    template = r"ins \( V:source , V:offset : T:type , index \) outs : T:result"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "source", _type(parser, found, "type"))
-        return operands + _one(parser, found, "offset", INDEX), (_type(parser, found, "result"),), {}
-
-    def parts(self):
-        tile, offset = self.operands
-        yield from ("ins(", tile, ", ", offset, " : ", tile.type, ", index) outs : ", self.results[0].type)
+    template = r"ins \( V:source , V:offset : T:source_type , index \) outs : T:result"
 
 
-class SetValue(PtoOp):
+class SetValue(TemplateOp):
     """Write one element of a tile, by its linear position in row-major order of the whole buffer."""
 
     name = "pto.tsetval"
     usage = "ins(%offset, %value : index, f32) outs(%tile : !pto.tile_buf<..>)"
-    template = r"ins \( V:offset , V:value : index , T:element \) outs \( V:dst : T:type \)"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "dst", _type(parser, found, "type"))
-        operands += _one(parser, found, "offset", INDEX)
-        return operands + _one(parser, found, "value", _type(parser, found, "element")), (), {}
-
-    def parts(self):
-        tile, offset, value = self.operands
-        yield from ("ins(", offset, ", ", value, " : index, ", value.type, ") outs(", tile, " : ", tile.type, ")")
+    template = r"ins \( V:offset , V:value : index , T:value_type \) outs \( V:dst : T:dst_type \)"
+    order = ("dst", "offset", "value")
 
 
-class DeclareLocalArray(PtoOp):
+class DeclareLocalArray(TemplateOp):
     """An array of scalars on the core's stack, its contents undefined."""
 
     name = "pto.declare_local_array"
     usage = "-> !pto.local_array<16xi32>"
-    template = r"-> T:type"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        return [], (_type(parser, found, "type"),), {}
-
-    def parts(self):
-        yield from ("-> ", self.results[0].type)
+    template = r"-> T:result"
 
 
-class LocalArrayGet(PtoOp):
+class LocalArrayGet(TemplateOp):
     """One element of a local array."""
 
     name = "pto.local_array_get"
     usage = "%array[%i, ..] : !pto.local_array<..> -> i32"
-    template = r"V:array \[L:indices\] : T:type -> T:result"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "array", _type(parser, found, "type"))
-        return operands + _indices(parser, found, "indices"), (_type(parser, found, "result"),), {}
-
-    def parts(self):
-        array, *indices = self.operands
-        yield from (array, "[", *commas(indices), "] : ", array.type, " -> ", self.results[0].type)
+    template = r"V:array \[L:indices\] : T:array_type -> T:result"
 
 
-class LocalArraySet(PtoOp):
+class LocalArraySet(TemplateOp):
     """Write one element of a local array."""
 
     name = "pto.local_array_set"
     usage = "%array[%i, ..], %value : !pto.local_array<..>, i32"
-    template = r"V:array \[L:indices\] , V:value : T:type , T:element"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "array", _type(parser, found, "type"))
-        operands += _indices(parser, found, "indices")
-        return operands + _one(parser, found, "value", _type(parser, found, "element")), (), {}
-
-    def parts(self):
-        array, *indices, value = self.operands
-        yield from (array, "[", *commas(indices), "], ", value, " : ", array.type, ", ", value.type)
+    template = r"V:array \[L:indices\] , V:value : T:array_type , T:value_type"
 
 
 class _BlockQuery(PtoOp):
@@ -527,20 +497,13 @@ class GetSubblockNum(_BlockQuery):
     name = "pto.get_subblock_num"
 
 
-class ViewDim(PtoOp):
+class ViewDim(TemplateOp):
     """Extent of one axis of a tensor view."""
 
     name = "pto.get_tensor_view_dim"
     usage = "%view, %axis : !pto.tensor_view<..> -> index"
-    template = r"V:source , V:axis : T:type -> index"
-
-    @classmethod
-    def pieces(cls, parser, found):
-        operands = _one(parser, found, "source", _type(parser, found, "type"))
-        return operands + _one(parser, found, "axis", INDEX), (INDEX,), {}
-
-    def parts(self):
-        yield from (*commas(self.operands), " : ", self.operands[0].type, " -> index")
+    template = r"V:source , V:axis : T:source_type -> index"
+    fixed_results = (INDEX,)
 
 
 class ViewStride(ViewDim):

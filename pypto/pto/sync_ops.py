@@ -9,13 +9,6 @@ from .ops import PtoOp
 _PIPE, _EVENT = ENUMS["pipe"], ENUMS["event"]
 
 
-def _member(parser, found, group: str, kind):
-    word = kind.lookup(found.group(group))
-    if word is None:
-        parser.raise_error(f"expected one of {', '.join(kind.cases)}", found.start(group), found.end(group))
-    return kind(word)
-
-
 class Barrier(PtoOp):
     """Wait until a pipe, or every pipe, has finished what it was given."""
 
@@ -25,7 +18,7 @@ class Barrier(PtoOp):
 
     @classmethod
     def pieces(cls, parser, found):
-        return [], (), {"pipe": _member(parser, found, "pipe", _PIPE)}
+        return [], (), {"pipe": _PIPE.named(parser, found, "pipe")}
 
     def parts(self):
         yield f"<{plain(self.attributes['pipe'])}>"
@@ -37,8 +30,8 @@ class _Flag(PtoOp):
 
     @classmethod
     def pieces(cls, parser, found):
-        pipes = {f"{end}_pipe": _member(parser, found, end, _PIPE) for end in ("src", "dst")}
-        return [], (), {**pipes, "event_id": _member(parser, found, "event", _EVENT)}
+        pipes = {f"{end}_pipe": _PIPE.named(parser, found, end) for end in ("src", "dst")}
+        return [], (), {**pipes, "event_id": _EVENT.named(parser, found, "event")}
 
     def parts(self):
         words = (plain(self.attributes[name]) for name in ("src_pipe", "dst_pipe", "event_id"))

@@ -56,32 +56,32 @@ class TileBufType(Data[Tile], TypeAttribute):
         printer.print_string(f"<{self.data.text}>")
 
 
+class _ViewType(Data[View], TypeAttribute):
+    """A type whose parameter is a shape with an element type."""
+
+    read = staticmethod(parse_view)
+    """Makes the parameter of its text; raises ValueError."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> View:
+        return _parse_with(parser, cls.read)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data.text}>")
+
+
 @irdl_attr_definition
-class TensorViewType(Data[View], TypeAttribute):
+class TensorViewType(_ViewType):
     """``!pto.tensor_view<?x?xf32>``."""
 
     name = "pto.tensor_view"
 
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> View:
-        return _parse_with(parser, parse_view)
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.data.text}>")
-
 
 @irdl_attr_definition
-class PartitionViewType(Data[View], TypeAttribute):
+class PartitionViewType(_ViewType):
     """``!pto.partition_tensor_view<64x64xf32>``."""
 
     name = "pto.partition_tensor_view"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> View:
-        return _parse_with(parser, parse_view)
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.data.text}>")
 
 
 @irdl_attr_definition
@@ -113,17 +113,11 @@ def _parse_array(body: str) -> View:
 
 
 @irdl_attr_definition
-class LocalArrayType(Data[View], TypeAttribute):
+class LocalArrayType(_ViewType):
     """``!pto.local_array<16xi32>``: an array of scalars on the core's stack."""
 
     name = "pto.local_array"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> View:
-        return _parse_with(parser, _parse_array)
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.data.text}>")
+    read = staticmethod(_parse_array)
 
 
 @irdl_attr_definition
@@ -152,8 +146,6 @@ HANDLES = (PrefetchContextType, AsyncSessionType, AsyncEventType)
 TYPES = (PtrType, TensorViewType, PartitionViewType, TileBufType, LocalArrayType, *HANDLES)
 BUILDERS = {
     "pto.ptr": (PtrType, _parse_pointer),
-    "pto.tensor_view": (TensorViewType, parse_view),
-    "pto.partition_tensor_view": (PartitionViewType, parse_view),
     "pto.tile_buf": (TileBufType, parse_tile),
-    "pto.local_array": (LocalArrayType, _parse_array),
+    **{view.name: (view, view.read) for view in (TensorViewType, PartitionViewType, LocalArrayType)},
 }
