@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from ..dtypes import DataType
 from ..ir import expr as E
-from ..ir.expr import ConstBool, ConstInt, Expr, Var
+from ..ir.expr import ConstBool, ConstInt, Expr, Var, is_integer
 from .bounds import ConstIntBound, ConstIntBoundAnalyzer, Recover
 from .canonical import CanonicalSimplifier
 from .int_set import IntSet, IntSetAnalyzer
-from .linear import Sum, is_integer, linear
+from .linear import Sum, linear
 from .modular import ModularSet, ModularSetAnalyzer
 from .rewrite import FullSimplifier, RewriteSimplifier
 from .transitive import TransitiveComparisonAnalyzer, implies

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final
 
 from ..dtypes import DataType
 from ..ir import expr as E
-from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, Var
+from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, Var, is_integer
 from ..ir.types import ScalarType
 from .integers import INT64_MAX, INT64_MIN
-from .linear import Sum, is_index_like, is_integer, key_of, linear
+from .linear import Sum, is_index_like, key_of, linear
 
 NEG_INF: Final = INT64_MIN
 POS_INF: Final = INT64_MAX

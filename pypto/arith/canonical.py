@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 from ..dtypes import DataType
 from ..ir import expr as E
-from ..ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var
+from ..ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var, is_integer
 from ..ir.span import Span
 from .bounds import NEG_INF, POS_INF, ConstIntBoundAnalyzer, Recover
 from .const_fold import fold_binary, fold_identity, fold_unary
-from .linear import Sum, cost, discardable, identical, is_integer, key_of, linear, same_dtype, same_value
+from .linear import Sum, cost, discardable, identical, key_of, linear, same_dtype, same_value
 from .modular import ModularSetAnalyzer
 
 Rule = Callable[[Any, Any], Expr]

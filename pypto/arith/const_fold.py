@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from ..dtypes import DataType
 from ..ir import expr as E
-from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr
+from ..ir.expr import ConstBool, ConstFloat, ConstInt, Expr, is_integer
 from ..ir.types import ScalarType
-from .linear import discardable, is_integer, same_dtype
+from .linear import discardable, same_dtype
 
 _CONSTS: Final = frozenset({ConstInt, ConstFloat, ConstBool})
 _PACK: Final = {DataType.FP32: "f", DataType.FP16: "e"}

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..ir import expr as E
-from ..ir.expr import ConstInt, Expr, Var
+from ..ir.expr import ConstInt, Expr, Var, is_integer
 from .bounds import Recover, Saved, facts, restoring
-from .linear import is_index_like, is_integer, same_value
+from .linear import is_index_like, same_value
 from .rewrite import FullSimplifier
 
 

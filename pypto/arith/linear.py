@@ -14,18 +14,12 @@ from ..ir import expr as E
 from ..ir.expr import BinaryExpr, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr, Var
 from ..ir.span import Span
 from ..ir.structural import structural_equal, structural_hash
-from ..ir.types import ScalarType
 
 _COMMUTATIVE: Final = frozenset(
     {E.Add, E.Mul, E.Min, E.Max, E.Eq, E.Ne, E.And, E.Or, E.Xor, E.BitAnd, E.BitOr, E.BitXor}
 )
 _FLIPPED: Final[dict[type, type]] = {E.Gt: E.Lt, E.Ge: E.Le}
 _INDEX_LIKE: Final = frozenset({DataType.INDEX, DataType.INT64})
-
-
-def is_integer(e: Expr) -> bool:
-    """Whether ``e`` is one integer (BOOL is not)."""
-    return isinstance(e.type, ScalarType) and e.type.dtype.is_int()
 
 
 def is_index_like(e: Expr) -> bool:

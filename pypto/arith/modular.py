@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..ir import expr as E
-from ..ir.expr import ConstBool, ConstInt, Expr, Var
+from ..ir.expr import ConstBool, ConstInt, Expr, Var, is_integer
 from ..ir.types import ScalarType
 from .bounds import Recover, Saved, facts, restoring
-from .linear import is_index_like, is_integer, linear
+from .linear import is_index_like, linear
 
 
 class ModularSet:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Final
 
 from ..dtypes import DataType
 from ..ir import expr as E
-from ..ir.expr import ConstBool, ConstInt, Expr
+from ..ir.expr import ConstBool, ConstInt, Expr, is_integer
 from .bounds import NEG_INF, POS_INF, Recover
 from .canonical import CanonicalSimplifier
-from .linear import Sum, cost, identical, is_index_like, is_integer, key_of, linear, same_dtype, same_value
+from .linear import Sum, cost, identical, is_index_like, key_of, linear, same_dtype, same_value
 
 _OPPOSITE: Final[dict[type, type]] = {E.Min: E.Max, E.Max: E.Min}
 _NEGATION: Final[dict[type, tuple[type, bool]]] = {

@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Any, Final
 
 from ..ir import expr as E
-from ..ir.expr import Expr, Var
+from ..ir.expr import Expr, Var, is_integer
 from .bounds import ConstIntBoundAnalyzer, Recover, facts
-from .linear import Sum, is_integer, key_of, linear
+from .linear import Sum, key_of, linear
 
 
 class CompareResult(Enum):

@@ -25,3 +25,8 @@ def tile_format(type: TileType, target: Target) -> TileFormat:
         return memory.format
     boxed = memory.format.slayout is not TileLayout.none_box
     return memory.format if boxed and stated == implicit_layout(type.shape, type.memory_space) else TileFormat(*stated)
+
+
+def round_up(value: int, unit: int) -> int:
+    """The least multiple of ``unit`` that is not below ``value``."""
+    return -(-value // unit) * unit

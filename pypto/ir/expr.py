@@ -239,6 +239,11 @@ def const_value(expr: Any) -> int | float | bool | None:
     return expr.value if isinstance(expr, (ConstInt, ConstFloat, ConstBool)) else None
 
 
+def is_integer(e: Expr) -> bool:
+    """Whether ``e`` is one integer: a scalar of an integer type or an index (BOOL is none)."""
+    return isinstance(e.type, ScalarType) and e.type.dtype.is_int()
+
+
 class BinaryExpr(Expr):
     """A scalar operation on ``left`` and ``right``."""
 

@@ -67,7 +67,7 @@ def find_yield_stmt(stmt: Stmt) -> YieldStmt | None:
     return next((s for s in flatten_to_stmts(stmt) if isinstance(s, YieldStmt)), None)
 
 
-def get_last_yield_stmt(stmt: Stmt) -> YieldStmt | None:
+def get_last_yield_stmt(stmt: Stmt | None) -> YieldStmt | None:
     """The yield a body ends with, looking through scopes; None when it ends otherwise."""
     flat = flatten_to_stmts(stmt)
     last = flat[-1] if flat else None

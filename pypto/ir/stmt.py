@@ -307,6 +307,12 @@ def flatten_to_stmts(stmt: Stmt | None) -> list[Stmt]:
     return flat
 
 
+def last_yield(body: Stmt | None) -> YieldStmt | None:
+    """The yield a body ends with, None when it ends otherwise; regions are not looked through."""
+    stmts = flatten_to_stmts(body)
+    return stmts[-1] if stmts and isinstance(stmts[-1], YieldStmt) else None
+
+
 def seq(stmts: Iterable[Stmt], span: Span = UNKNOWN_SPAN) -> Stmt:
     """One statement for many: itself when alone, else a flat sequence."""
     flat: list[Stmt] = []

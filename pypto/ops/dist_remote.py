@@ -7,11 +7,11 @@ from typing import Any
 
 from ..ir import expr as E
 from ..ir.enums import MemorySpace, TensorLayout, TileLayout
-from ..ir.expr import Expr, index_const
+from ..ir.expr import Expr, index_const, is_integer
 from ..ir.scalar import binary
 from ..ir.tensor_view_semantics import MX_LAYOUTS
 from ..ir.types import DistributedTensorType, TensorType, TileType, Type, implicit_layout
-from .dist_rules import ATOMIC_DTYPES, check_coordinates, check_peer, check_same_elements, is_integer
+from .dist_rules import ATOMIC_DTYPES, check_coordinates, check_peer, check_same_elements
 from .regions import check_offsets, read_region
 from .registry import Bound, Core, Pto, WriteChannel, declare, no_result
 from .rules import (

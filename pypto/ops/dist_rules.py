@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from ..dtypes import DataType
 from ..ir.enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
-from ..ir.expr import Expr
-from ..ir.types import ScalarType
+from ..ir.expr import Expr, is_integer
 from .registry import Bound, attr_kind
 from .rules import shaped, value
 
@@ -49,11 +48,6 @@ def check_peer(b: Bound) -> None:
     """Raise OpError unless ``peer`` is an integer."""
     if not is_integer(b["peer"]):
         raise b.fail(f"requires peer to be an integer rank, got {b.type('peer')}", "pl.cast(peer, pl.INT32)")
-
-
-def is_integer(e: Expr) -> bool:
-    """Whether ``e`` is an integer or index scalar."""
-    return isinstance(e.type, ScalarType) and e.type.dtype.is_int()
 
 
 def check_coordinates(b: Bound, name: str, of: str) -> None:

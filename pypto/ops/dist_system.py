@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from ..dtypes import DataType
 from ..ir.enums import NotifyOp, TensorLayout, WaitCmp
+from ..ir.expr import is_integer
 from ..ir.types import CommCtxType, ScalarType, Type
-from .dist_rules import check_coordinates, check_not_negative, check_peer, is_integer
+from .dist_rules import check_coordinates, check_not_negative, check_peer
 from .registry import ArgEffect, Bound, Pto, declare, no_result
 from .rules import scalar_result, shaped, value
 

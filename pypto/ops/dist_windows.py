@@ -7,10 +7,9 @@ from typing import Any
 
 from ..dtypes import DataType
 from ..ir import expr as E
-from ..ir.expr import ConstInt, Expr
+from ..ir.expr import ConstInt, Expr, is_integer
 from ..ir.scalar import binary, cast_scalar
 from ..ir.types import DistributedTensorType, PtrType, Type
-from .dist_rules import is_integer
 from .registry import Bound, OpTypeError, declare
 from .rules import dims_text, value
 

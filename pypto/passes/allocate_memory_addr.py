@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..backend.formats import round_up
 from ..backend.target import Target
 from ..errors import CapacityError
 from ..ir.enums import MemorySpace
@@ -104,7 +105,7 @@ def align(address: int, space: MemorySpace, target: Target) -> int:
     """The next address in ``space`` an allocation may start at."""
     memory = target.memories.get(space)
     unit = memory.alignment if memory is not None else DEFAULT_ALIGNMENT
-    return -(-address // unit) * unit
+    return round_up(address, unit)
 
 
 def _origins(function: Function) -> dict[Var, int]:

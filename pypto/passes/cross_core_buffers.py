@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ..backend.formats import round_up
 from ..backend.target import Target
 from ..errors import KernelValueError
 from ..ir.enums import FunctionType, MemorySpace
@@ -61,7 +62,7 @@ def reserve(function: Function, target: Target) -> Reserved:
     for node in find_calls(function.body, RESERVE):
         name, size, base = node.kwargs["name"], node.kwargs["size"], node.kwargs.get("base", _AUTO)
         if base == _AUTO:
-            base = bases[id(node)] = -(-end // unit) * unit
+            base = bases[id(node)] = round_up(end, unit)
         for start, stop, other in taken:
             if base < stop and start < base + size:
                 raise KernelValueError(
@@ -72,4 +73,4 @@ def reserve(function: Function, target: Target) -> Reserved:
                 )
         taken.append((base, base + size, name))
         end = max(end, base + size)
-    return Reserved(bases, {space: -(-end // unit) * unit} if taken else {}, tuple(name for _, _, name in taken))
+    return Reserved(bases, {space: round_up(end, unit)} if taken else {}, tuple(name for _, _, name in taken))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..backend.formats import tile_format
+from ..backend.formats import round_up, tile_format
 from ..backend.target import Target
 from ..dtypes import DataType
 from ..errors import InternalError, KernelValueError, UnsupportedError
@@ -122,10 +122,6 @@ def box_of(type: TileType, target: Target, padded: bool) -> tuple[int, int]:
     return (lines, c0) if slayout is TileLayout.row_major else (c0, lines)
 
 
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
 def tile_bytes(type: TileType, target: Target) -> int | None:
     """Bytes of the physical buffer of a tile, whole boxes counted; None when the shape is not constant."""
     dims = static_dims(type.shape)
@@ -138,7 +134,7 @@ def tile_bytes(type: TileType, target: Target) -> int | None:
         count *= dims[0]
     elif dims:
         rows, cols = box_of(type, target, padded=True)
-        count *= _up(dims[-2], rows) * _up(dims[-1], cols)
+        count *= round_up(dims[-2], rows) * round_up(dims[-1], cols)
     return type.dtype.storage_bytes(count)
 
 
@@ -213,7 +209,7 @@ def steps_of(tile: TileType, target: Target) -> Steps | None:
     units = (*[1] * max(len(dims) - 2, 0), *box[-len(dims) :]) if dims else ()
     extents = list(dims)
     if len(dims) >= 2:
-        extents[-2:] = [_up(dims[-2], padding[0]), _up(dims[-1], padding[1])]
+        extents[-2:] = [round_up(dims[-2], padding[0]), round_up(dims[-1], padding[1])]
     order = list(range(len(dims)))
     if tile_format(tile, target).blayout is TileLayout.col_major and len(dims) >= 2:
         order[-2:] = [order[-1], order[-2]]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from ..ir.functor import get_last_yield_stmt
 from ..ir.node import IRNode
 from ..ir.program import Function, Program
 from ..ir.stmt import (
@@ -19,7 +20,6 @@ from ..ir.stmt import (
     Stmt,
     WhileStmt,
     YieldStmt,
-    flatten_to_stmts,
 )
 from ..ir.types import TensorType, TupleType
 from ..ir.visitor import Rewriter, Visitor, find_all
@@ -285,13 +285,5 @@ _EFFECT_OF = {
 
 def yielded(body: Stmt | None) -> list[Expr]:
     """What a body yields, regions looked through."""
-    stmts = flatten_to_stmts(body)
-    while stmts:
-        last = stmts[-1]
-        if isinstance(last, YieldStmt):
-            return list(last.values)
-        inner = getattr(last, "body", None)
-        if inner is None or isinstance(last, (ForStmt, WhileStmt)):
-            return []
-        stmts = flatten_to_stmts(inner)
-    return []
+    last = get_last_yield_stmt(body)
+    return list(last.values) if last is not None else []

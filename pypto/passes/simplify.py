@@ -41,6 +41,7 @@ from ..ir.stmt import (
     WhileStmt,
     YieldStmt,
     flatten_to_stmts,
+    last_yield,
     seq,
 )
 from ..ir.types import ScalarType, TensorType, Type
@@ -266,8 +267,8 @@ class _Simplifier(Rewriter):
         """A body that runs exactly once, without its braces; None when its results cannot be handed on."""
         if not results:
             return flatten_to_stmts(self._body(body, 0)) if body is not None else []
-        last = flatten_to_stmts(body)[-1:]
-        if not last or not isinstance(last[0], YieldStmt) or not all(map(self._stable, last[0].values)):
+        handed_on = last_yield(body)
+        if handed_on is None or not all(map(self._stable, handed_on.values)):
             return None
         stmts = flatten_to_stmts(self._body(body, 0)) if body is not None else []
         tail = stmts.pop()
@@ -409,7 +410,7 @@ class _Dead(_Mentions):
 
     def visit_if_stmt(self, op: IfStmt) -> None:
         self.generic(op)
-        here, there = _tail(op.then_body), _tail(op.else_body)
+        here, there = last_yield(op.then_body), last_yield(op.else_body)
         if here is not None and there is not None and len(here.values) == len(there.values) == len(op.return_vars):
             for i, var in enumerate(op.return_vars):
                 self._branches[var] = (op, i, [*_mentioned(here.values[i]), *_mentioned(there.values[i])])
@@ -453,8 +454,3 @@ class _Strip(BodyRewriter):
         if else_body is not None and dead and not results and not flatten_to_stmts(else_body):
             else_body = None
         return op.replace(then_body=then_body, else_body=else_body, return_vars=results)
-
-
-def _tail(body: Stmt | None) -> YieldStmt | None:
-    last = flatten_to_stmts(body)[-1:]
-    return last[0] if last and isinstance(last[0], YieldStmt) else None

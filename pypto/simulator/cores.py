@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from pypto.backend.formats import round_up
 from pypto.backend.target import Target
 from pypto.pto.errors import PtoError
 from pypto.pto.shapes import Tile
@@ -100,7 +101,7 @@ class Core:
     def place(self, loc: str, size: int, room: str | None = None) -> int:
         """An address in a memory for what the text gives none: after what was placed before it in the same ``room``."""
         alignment, room = memories(self.target)[loc].alignment, room or loc
-        start = -(-self._next.get(room, 0) // alignment) * alignment
+        start = round_up(self._next.get(room, 0), alignment)
         self._next[room] = start + size
         return start
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pypto.backend.formats import round_up
 from pypto.ir.comm_layout import (
     COMM_CTX_SIZE,
     MAX_RANKS,
@@ -33,7 +34,7 @@ class SharedMemory:
         if not 1 <= ranks <= MAX_RANKS:
             raise ValueError(f"a window has 1 to {MAX_RANKS} ranks, got {ranks}")
         self.name, self.size, self.ranks = name, size, ranks
-        self.stride = -(-max(1, size) // _ALIGNMENT) * _ALIGNMENT
+        self.stride = round_up(max(1, size), _ALIGNMENT)
         self.bytes = np.zeros(self.stride * ranks, np.uint8)
         self.changed = Event()
 

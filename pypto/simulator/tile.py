@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pypto.backend.formats import round_up
 from pypto.pto.errors import PtoError
 from pypto.pto.shapes import Tile
 
 from .memory import Layout, Memory, layout_of, view
-
-
-def _round_up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
 
 
 class SimTile:
@@ -97,7 +94,7 @@ class SimTile:
     def _pack(self, rows: int, cols: int) -> None:
         """A compact tile has the boxes of its valid extents only, without gaps."""
         box_rows, box_cols = self.type.box
-        packed = layout_of(self.type, _round_up(rows, box_rows), _round_up(cols, box_cols))
+        packed = layout_of(self.type, round_up(rows, box_rows), round_up(cols, box_cols))
         self._layout = packed
         self._view = view(self.base.data, self.addr, packed, self.type.numpy)
 

@@ -10,7 +10,7 @@ from ...dtypes import DataType
 from ...errors import ParserError, ParserTypeError
 from ...ir import types as T
 from ...ir.enums import MemorySpace, ParamDirection, TensorLayout
-from ...ir.expr import ConstInt, Expr, index_const
+from ...ir.expr import ConstInt, Expr, index_const, is_integer
 from ...ir.memref import MemRef
 from ...ir.span import UNKNOWN_SPAN, Span
 from ...ir.types import ScalarType, TensorType, TensorView, TileType, TupleType, Type
@@ -272,7 +272,7 @@ class TypeResolver(PartsMixin):
     def _kernel_dim(self, node: ast.expr, name: str | None) -> Any:
         """A dimension inside a kernel. A variable that cannot be one does not hide a Python name that can."""
         found = self.scope_lookup(name) if self.scope_lookup is not None and name is not None else None
-        if isinstance(found, Expr) and not _is_integer(found):
+        if isinstance(found, Expr) and not is_integer(found):
             outside = self._closure(name or "")
             if outside is not MISSING:
                 return outside
@@ -284,7 +284,7 @@ class TypeResolver(PartsMixin):
         if isinstance(value, ConstInt):
             value = value.value if value.dtype is DataType.INDEX else value
         if isinstance(value, Expr):
-            if _is_integer(value):
+            if is_integer(value):
                 return value
         elif isinstance(value, int) and not isinstance(value, bool):
             if value < 0:
@@ -341,10 +341,6 @@ class TypeResolver(PartsMixin):
         if len(values) != 1:
             self.fail("Scalar requires one dtype", node, "write pl.Scalar[pl.FP32]")
         return values[0]
-
-
-def _is_integer(value: Expr) -> bool:
-    return isinstance(value.type, ScalarType) and value.type.dtype.is_int()
 
 
 def direction_of(annotation: ast.expr) -> tuple[ParamDirection, ast.expr]:

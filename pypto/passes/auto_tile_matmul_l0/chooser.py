@@ -13,6 +13,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ...backend.formats import round_up
 from ...backend.targets import ASCEND910B
 
 _COSTS = ASCEND910B.costs
@@ -105,10 +106,6 @@ def _choose(settings: tuple[Any, ...]) -> L0TileResult:
     return _Chooser(L0TileConfig(*settings)).choose()
 
 
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
 def _odd_part(value: int) -> int:
     return value // (value & -value)
 
@@ -195,10 +192,10 @@ class _Chooser:
         best: _Found | None = None
         limit = bound
         for m in self._steps(c.M, c.min_m, c.align_m):
-            boxed_m = _up(m, c.box_align_m)
-            rows = _up(boxed_m, c.l0c_align_m)
+            boxed_m = round_up(m, c.box_align_m)
+            rows = round_up(boxed_m, c.l0c_align_m)
             for n in self._steps(min(c.N, c.max_n or c.N), c.min_n, c.align_n):
-                boxed_n = _up(n, c.box_align_n)
+                boxed_n = round_up(n, c.box_align_n)
                 if rows * boxed_n > room_c:
                     continue
                 largest = min(room_a // boxed_m, room_b // boxed_n)
@@ -209,12 +206,12 @@ class _Chooser:
 
     def _steps(self, size: int, least: int, unit: int) -> range:
         """Extents a tile may have in a dimension, largest first: they make good bounds."""
-        top = max(_up(size, unit), least) if self.c.allow_padding else size
+        top = max(round_up(size, unit), least) if self.c.allow_padding else size
         return range(least + (top - least) // unit * unit, least - 1, -unit)
 
     def _legal_ks(self, largest: int, whole_k: bool) -> Iterator[int]:
         c = self.c
-        top = max(_up(c.K, c.align_k), c.min_k) if c.allow_padding else c.K
+        top = max(round_up(c.K, c.align_k), c.min_k) if c.allow_padding else c.K
         top = min(largest, top) // c.align_k * c.align_k
         if whole_k:
             if c.min_k <= c.K <= top and c.K % c.align_k == 0:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lcm
 
+from ...backend.formats import round_up
 from ...backend.target import Target, TileFormat
 from ...dtypes import DataType
 from ...errors import CapacityError
@@ -132,10 +133,6 @@ def units(product: Product, target: Target) -> tuple[int, int, int]:
     return lcm(rows, left_m, l0a_m), lcm(rows, right_n, l0b_n), lcm(rows, left_k, right_k, l0a_k, l0b_k)
 
 
-def up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
 def configuration(product: Product, context: PassContext) -> L0TileConfig:
     """The chooser's question about a product. Extents are those of whole boxes."""
     target = context.target
@@ -145,8 +142,8 @@ def configuration(product: Product, context: PassContext) -> L0TileConfig:
     room = target.capacity(MemorySpace.Bias) // made.dtype.get_byte() if product.bias is not None else 0
     windows = product.bias is not None and tile_type_of(product.bias).memory_space is MemorySpace.Mat
     return L0TileConfig(
-        M=up(product.m, unit_m),
-        N=up(product.n, unit_n),
+        M=round_up(product.m, unit_m),
+        N=round_up(product.n, unit_n),
         K=product.k,
         l0a_bytes=target.capacity(MemorySpace.Left),
         l0b_bytes=target.capacity(MemorySpace.Right),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...backend.formats import round_up
 from ...ir.enums import ForKind, MemorySpace
 from ...ir.expr import Call, Expr, IterArg, MakeTuple, Var, index_const, tile_type_of
 from ...ir.program import Function
@@ -26,7 +27,7 @@ from ..context import PassContext
 from ..memory_model import tile_bytes
 from ..stmt_dependency_analysis import Sharing
 from .build import Code, Store, is_plane
-from .product import Product, chosen, configuration, mat_box, product_of, up, whole_output
+from .product import Product, chosen, configuration, mat_box, product_of, whole_output
 from .uses import Uses
 
 
@@ -197,7 +198,7 @@ class _Part:
         self, code: Code, found: _Reduction, at: tuple[int, int], extent: tuple[int, int], boxes: tuple[int, int]
     ) -> None:
         self._code, self._found, self._at, self._extent = code, found, at, extent
-        self._shape = up(extent[0], boxes[0]), up(extent[1], boxes[1])
+        self._shape = round_up(extent[0], boxes[0]), round_up(extent[1], boxes[1])
 
     def write(self, name: str) -> Var:
         found, code, loop = self._found, self._code, self._found.loop

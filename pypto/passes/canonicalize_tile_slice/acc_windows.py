@@ -19,13 +19,13 @@ from ...ir.expr import Call, Expr, IterArg, Var, tile_type_of
 from ...ir.naming import written_name
 from ...ir.program import Function, summarize
 from ...ir.span import Span
-from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, WhileStmt
+from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, WhileStmt, last_yield
 from ...ir.types import TileType, Type, implicit_layout, static_dims
 from ...ir.visitor import Visitor
 from ...ops.registry import Core, OpDecl, decl_of, get_decl, python_name, rebind
 from ...ops.rules import dims_text, layout_of
 from .analysis import add_index
-from .edges import SLICE, landing, last_yield, same_extent
+from .edges import SLICE, landing, same_extent
 from .facts import ScalarFacts
 
 BLOCK = 16

@@ -10,11 +10,11 @@ from ...ir.enums import MemorySpace, TileLayout
 from ...ir.expr import Add, Call, ConstInt, Expr, MakeTuple, Var, index_const
 from ...ir.program import Function
 from ...ir.scalar import binary
-from ...ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
+from ...ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt, last_yield
 from ...ir.types import TileType, static_dims
 from ...ir.visitor import Visitor
 from ...ops.registry import rebind
-from .edges import SLICE, landing, last_yield, same_extent, written_argument
+from .edges import SLICE, landing, same_extent, written_argument
 from .facts import ScalarFacts
 from .spaces import TileSpaces
 

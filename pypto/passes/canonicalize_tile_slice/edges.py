@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...ir.expr import Call, Expr
-from ...ir.stmt import Stmt, YieldStmt, flatten_to_stmts
 from ...ir.types import TileType, Type, static_dims
 from ...ops.registry import decl_of
 
@@ -34,9 +33,3 @@ def same_extent(a: Type, b: Type) -> bool:
         return False
     dims = static_dims(a.shape)
     return dims is not None and dims == static_dims(b.shape)
-
-
-def last_yield(body: Stmt | None) -> YieldStmt | None:
-    """The yield a body ends with."""
-    stmts = flatten_to_stmts(body)
-    return stmts[-1] if stmts and isinstance(stmts[-1], YieldStmt) else None

@@ -5,15 +5,9 @@ from __future__ import annotations
 from math import gcd
 
 from ...arith import CanonicalSimplifier, ModularSet, ModularSetAnalyzer
-from ...ir.expr import Add, ConstInt, Expr, Var, index_const
+from ...ir.expr import Add, ConstInt, Expr, Var, index_const, is_integer
 from ...ir.stmt import AssignStmt, ForStmt
 from ...ir.structural import structural_equal
-from ...ir.types import ScalarType
-
-
-def is_integer(value: Expr) -> bool:
-    """Whether ``value`` is an integer scalar."""
-    return isinstance(value.type, ScalarType) and value.type.dtype.is_int()
 
 
 class ScalarFacts:

@@ -10,11 +10,11 @@ from ...ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, Var
 from ...ir.naming import written_name
 from ...ir.node import EMPTY, NodeList
 from ...ir.program import Function
-from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt, YieldStmt, seq
+from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt, YieldStmt, last_yield, seq
 from ...ir.visitor import Rewriter, Visitor
 from ...ops import registry
 from .analysis import RECASTS, Slice, SliceTable, add_index
-from .edges import SLICE, last_yield, written_argument
+from .edges import SLICE, written_argument
 from .facts import ScalarFacts
 
 EXTRACT = "tile.extract"

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from ...ir.enums import MemorySpace
 from ...ir.expr import Call, Expr, Var
 from ...ir.program import Function
-from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, WhileStmt
+from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, WhileStmt, last_yield
 from ...ir.types import TileType
 from ...ir.visitor import Visitor
 from ...ops.registry import decl_of
-from .edges import SLICE, landing, last_yield
+from .edges import SLICE, landing
 
 _TRANSFERS = frozenset({"tile.extract", "tile.move"})
 

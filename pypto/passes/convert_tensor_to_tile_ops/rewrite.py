@@ -20,7 +20,7 @@ from ...ir.stmt import (
     Stmt,
     WhileStmt,
     YieldStmt,
-    flatten_to_stmts,
+    last_yield,
     seq,
 )
 from ...ir.types import TensorType, TileType, TupleType, Type
@@ -377,7 +377,7 @@ class Converter(EmittingRewriter):
 
 
 def _yielded(body: Stmt) -> Sequence[Expr]:
-    last = flatten_to_stmts(body)[-1]
-    if not isinstance(last, YieldStmt):
+    last = last_yield(body)
+    if last is None:
         raise InternalError("a branch with results does not end in a yield", body.span)
     return last.values

@@ -28,6 +28,7 @@ from ...ir.stmt import (
     WhileStmt,
     YieldStmt,
     flatten_to_stmts,
+    last_yield,
     seq,
 )
 from ...ir.types import TileType
@@ -152,10 +153,10 @@ def reads(value: Any) -> list[Var]:
 
 def yielded(body: Stmt | None, index: int) -> Expr:
     """Value ``index`` of what a body hands on."""
-    stmts = flatten_to_stmts(body)
-    if not stmts or not isinstance(stmts[-1], YieldStmt):
+    last = last_yield(body)
+    if last is None:
         raise InternalError("a body with results does not end in a yield", body.span if body is not None else None)
-    return stmts[-1].values[index]
+    return last.values[index]
 
 
 class Side:

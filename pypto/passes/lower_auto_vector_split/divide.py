@@ -21,6 +21,7 @@ from ...ir.stmt import (
     WhileStmt,
     YieldStmt,
     flatten_to_stmts,
+    last_yield,
     seq,
 )
 from ...ir.types import TileType
@@ -284,5 +285,5 @@ def _same(made: Sequence[Any], before: NodeList) -> NodeList:
 
 
 def _yielded(body: Stmt) -> Sequence[Expr]:
-    last = flatten_to_stmts(body)[-1:]
-    return last[0].values if last and isinstance(last[0], YieldStmt) else ()
+    last = last_yield(body)
+    return last.values if last is not None else ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...ir.expr import ConstInt, Expr, Sub
-from ...ir.types import ScalarType, TensorType, TileType, TupleType, Type
+from ...ir.expr import ConstInt, Expr, Sub, is_integer
+from ...ir.types import TensorType, TileType, TupleType, Type
 
 
 class Finding(NamedTuple):
@@ -53,13 +53,9 @@ def _fault(extent: Expr, size: Expr) -> str | None:
     if isinstance(extent, ConstInt) and isinstance(size, ConstInt):
         inside = extent.value <= size.value
         return None if inside else f"extent {extent.value} exceeds physical shape extent {size.value}"
-    if extent is size or not _is_integer(extent) or not _is_integer(size):
+    if extent is size or not is_integer(extent) or not is_integer(size):
         return None
     return _symbolic_fault(extent, size)
-
-
-def _is_integer(extent: Expr) -> bool:
-    return isinstance(extent.type, ScalarType) and extent.type.dtype.is_int()
 
 
 def _symbolic_fault(extent: Expr, size: Expr) -> str | None:
