@@ -25,16 +25,26 @@ def environment() -> jinja2.Environment:
 
 
 @cache
-def _type_macros() -> Any:
-    return environment().get_template("pto/types.mlir.j2").module
+def _macros(template: str) -> Any:
+    return environment().get_template(template).module
+
+
+def macro(template: str, name: str, *parts: Any) -> str:
+    """The text that macro ``name`` of ``template`` makes of ``parts``."""
+    return str(getattr(_macros(template), name)(*parts))
+
+
+def render_template(template: str, **context: Any) -> str:
+    """The text of ``template``, whose variables ``context`` gives."""
+    return environment().get_template(template).render(context)
 
 
 @lru_cache(maxsize=4096)
 def type_text(key: NamedTuple) -> str:
     """A PTO type as text; ``key`` is one of `types` and names its macro."""
-    return str(getattr(_type_macros(), key.macro)(key))  # pyright: ignore[reportAttributeAccessIssue]
+    return macro("pto/types.mlir.j2", key.macro, key)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def render_module(module: ModuleContext) -> str:
     """A whole ``.pto`` file."""
-    return environment().get_template("pto/module.mlir.j2").render(module=module)
+    return render_template("pto/module.mlir.j2", module=module)

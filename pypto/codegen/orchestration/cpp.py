@@ -6,21 +6,16 @@ import math
 import re
 from ctypes import c_float
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from ...dtypes import DataType
 from ...errors import user_error
 from ...ir.span import Span
 from ..context import Op
-from ..render import environment
+from ..cpp_names import SCALAR_TYPES
+from ..render import macro, render_template
 
-_SCALARS = {
-    DataType.BOOL: "bool", DataType.INT8: "int8_t", DataType.INT16: "int16_t", DataType.INT32: "int32_t",
-    DataType.INT64: "int64_t", DataType.INDEX: "int64_t", DataType.UINT8: "uint8_t", DataType.UINT16: "uint16_t",
-    DataType.UINT32: "uint32_t", DataType.UINT64: "uint64_t", DataType.FP32: "float",
-    DataType.TASK_ID: "PTO2TaskId",
-}  # fmt: skip
+_SCALARS = SCALAR_TYPES | {DataType.TASK_ID: "PTO2TaskId"}
 _ELEMENTS = {
     DataType.BOOL: "BOOL", DataType.INT4: "INT4", DataType.INT8: "INT8", DataType.INT16: "INT16",
     DataType.INT32: "INT32", DataType.INT64: "INT64", DataType.INDEX: "INT64", DataType.UINT8: "UINT8",
@@ -28,8 +23,6 @@ _ELEMENTS = {
     DataType.FP32: "FLOAT32", DataType.BF16: "BFLOAT16", DataType.FP4: "FP4E2M1", DataType.FP8E4M3FN: "FP8E4M3FN",
     DataType.FP8E5M2: "FP8E5M2", DataType.FP8E8M0: "FP8E8M0", DataType.HF8: "HF8",
 }  # fmt: skip
-
-
 _LONG = 1e9
 """From here on a float is written with an exponent."""
 
@@ -50,24 +43,15 @@ class Unit:
     def headers(self) -> list[str]:
         return sorted(self.uses & {"algorithm", "vector"})
 
-    @property
-    def helpers(self) -> set[str]:
-        return self.uses
-
-
-@cache
-def _macros() -> Any:
-    return environment().get_template("orchestration/expressions.cpp.j2").module
-
 
 def cpp(construct: str, *parts: Any) -> str:
     """The C++ expression ``construct``, a macro of ``expressions.cpp.j2``, of ``parts``."""
-    return str(getattr(_macros(), construct)(*parts))
+    return macro("orchestration/expressions.cpp.j2", construct, *parts)
 
 
 def render(unit: Unit) -> str:
     """The whole ``.cpp`` file."""
-    return environment().get_template("orchestration/orchestration.cpp.j2").render(unit=unit)
+    return render_template("orchestration/orchestration.cpp.j2", unit=unit)
 
 
 def scalar_type(dtype: DataType, span: Span) -> str:

@@ -5,20 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..cpp_names import KEYWORDS
+
 _BAD = re.compile(r"\W")
 _VERSIONS = re.compile(r"(?:__[a-z]+_v\d+)+$")
-_RESERVED: Final = frozenset(
-    {
-        "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "compl",
-        "const", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else", "enum",
-        "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long",
-        "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator", "or", "private", "protected",
-        "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template",
-        "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual",
-        "void", "volatile", "while", "xor", "orch_args", "alloc_tensors", "floor_div", "floor_mod", "to_u64",
-        "from_u64", "std",
-    }
-)  # fmt: skip
+_RESERVED: Final = KEYWORDS | {
+    "orch_args", "alloc_tensors", "floor_div", "floor_mod", "to_u64", "from_u64", "std",
+}  # fmt: skip
 
 
 def written(hint: str) -> str:

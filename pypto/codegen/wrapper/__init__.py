@@ -10,7 +10,7 @@ from ...ir.enums import FunctionType, SplitMode
 from ...ir.program import Function, summarize
 from ..kernel import LANES, PREFETCH_WORKSPACE, lane_parameters
 from ..module import selected_target
-from ..render import environment
+from ..render import render_template
 from .arguments import arguments_of, unpacking
 from .assembled import as_static
 from .config import kernel_config
@@ -56,7 +56,7 @@ def kernel_wrapper(function: Function, cpp: str, target: Target | None = None, *
         "unpacking": unpacking(arguments),
         "passed": [*(a.name for a in arguments), *([workspace] if workspace else []), *(LANES[op] for op in asked)],
     }
-    return environment().get_template("wrapper/kernel.cpp.j2").render(kernel=kernel)
+    return render_template("wrapper/kernel.cpp.j2", kernel=kernel)
 
 
 def runs_on_both_lanes(function: Function) -> bool:

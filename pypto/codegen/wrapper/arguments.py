@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 from ...dtypes import DataType
@@ -19,25 +18,17 @@ from ...ir.expr import ConstInt, Expr, Var
 from ...ir.naming import free_name, written_name
 from ...ir.program import Function
 from ...ir.types import CommCtxType, ScalarType, TensorType
+from ..cpp_names import KEYWORDS, SCALAR_TYPES
 from ..kernel import distributed_params, dynamic_dims
 from ..pairs import PAIRED
-from ..render import environment
+from ..render import macro
 
-_TYPES: Final = {
-    DataType.BOOL: "bool", DataType.INT8: "int8_t", DataType.INT16: "int16_t", DataType.INT32: "int32_t",
-    DataType.INT64: "int64_t", DataType.INDEX: "int64_t", DataType.UINT8: "uint8_t", DataType.UINT16: "uint16_t",
-    DataType.UINT32: "uint32_t", DataType.UINT64: "uint64_t", DataType.FP16: "half", DataType.BF16: "bfloat16_t",
-    DataType.FP32: "float", DataType.FP8E4M3FN: "float8_e4m3_t", DataType.FP8E5M2: "float8_e5m2_t",
-    DataType.FP8E8M0: "float8_e8m0_t", DataType.HF8: "hifloat8_t", DataType.FP4: "float4_e2m1x2_t",
+_TYPES: Final = SCALAR_TYPES | {
+    DataType.FP16: "half", DataType.BF16: "bfloat16_t", DataType.FP8E4M3FN: "float8_e4m3_t",
+    DataType.FP8E5M2: "float8_e5m2_t", DataType.FP8E8M0: "float8_e8m0_t", DataType.HF8: "hifloat8_t",
+    DataType.FP4: "float4_e2m1x2_t",
 }  # fmt: skip
-_RESERVED: Final = frozenset({
-    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
-    "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export",
-    "extern", "false", "float", "for", "friend", "goto", "half", "if", "inline", "int", "long", "mutable",
-    "namespace", "new", "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "return",
-    "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef",
-    "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "xor", "args",
-})  # fmt: skip
+_RESERVED: Final = KEYWORDS | {"half", "args"}
 
 
 @dataclass(frozen=True)
@@ -140,14 +131,9 @@ def _solve(stated: Expr, dim: Var, value: str) -> str | None:
     return None
 
 
-@cache
-def _macros() -> Any:
-    return environment().get_template("wrapper/arguments.cpp.j2").module
-
-
 def _cpp(construct: str, *parts: Any) -> str:
     """The C++ expression ``construct``, a macro of ``arguments.cpp.j2``, of ``parts``."""
-    return str(getattr(_macros(), construct)(*parts))
+    return macro("wrapper/arguments.cpp.j2", construct, *parts)
 
 
 def unpacking(arguments: list[Argument]) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...ir.enums import CoreType
 from ...ir.program import INCLUDE_DIRS, Program
 from ...passes.context import RuntimeKind, runtime_kind_to_name
-from ..render import environment
+from ..render import render_template
 
 _FOLDERS = {CoreType.CUBE: ("aic", "aic"), CoreType.VECTOR: ("aiv", "aiv")}
 
@@ -66,15 +66,12 @@ def kernel_config(
         }
         for name, number in sorted(ids.items(), key=lambda item: item[1])
     ]
-    return (
-        environment()
-        .get_template("wrapper/kernel_config.py.j2")
-        .render(
-            orchestration=orchestration,
-            signature=orchestration_signature,
-            kernels=kernels,
-            runtime=runtime_kind_to_name(runtime),
-            enable_sdma=enable_sdma,
-            directions=bool(orchestration_signature) or any(k["signature"] for k in kernels),
-        )
+    return render_template(
+        "wrapper/kernel_config.py.j2",
+        orchestration=orchestration,
+        signature=orchestration_signature,
+        kernels=kernels,
+        runtime=runtime_kind_to_name(runtime),
+        enable_sdma=enable_sdma,
+        directions=bool(orchestration_signature) or any(k["signature"] for k in kernels),
     )
