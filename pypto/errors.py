@@ -310,8 +310,8 @@ def _span_dict(span: object) -> dict[str, Any] | None:
     }
 
 
-class VerificationError(Error):
-    """The IR does not have the properties it must have; ``diagnostics`` holds every finding."""
+class DiagnosticsError(Error):
+    """An error of many findings: ``diagnostics`` holds them all, ``str()`` gives the message and each of them."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
         super().__init__(message, tuple(diagnostics))
@@ -320,6 +320,10 @@ class VerificationError(Error):
 
     def __str__(self) -> str:
         return "\n".join((self.message, *(d.render() for d in self.diagnostics)))
+
+
+class VerificationError(DiagnosticsError):
+    """The IR does not have the properties it must have; ``diagnostics`` holds every finding."""
 
 
 class InternalError(RuntimeError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import message_of, user_error
 from ..ir.expr import Call, Expr, Var
@@ -11,6 +11,8 @@ from ..ir.span import UNKNOWN_SPAN, Span
 from ..ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, Stmt, WhileStmt, YieldStmt, seq
 from ..ir.visitor import Rewriter
 from ..ops import registry
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kind_of(value: Expr) -> Any:
@@ -38,6 +40,19 @@ def refused(error: Exception, span: Span) -> Exception:
     """The user's error for what a type rule refused."""
     message, _, hint = message_of(error).partition("\n  hint: ")
     return user_error(ValueError, message, span, hint or None)
+
+
+def registering(table: dict[str, F]) -> Callable[..., Callable[[F], F]]:
+    """A decorator that takes names of operators and enters its function in ``table`` under each."""
+
+    def rule(*names: str) -> Callable[[F], F]:
+        def register(function: F) -> F:
+            table.update(dict.fromkeys(names, function))
+            return function
+
+        return register
+
+    return rule
 
 
 class EmittingRewriter(Rewriter):

@@ -10,7 +10,6 @@ Array = np.ndarray
 
 _F16 = np.dtype(np.float16)
 _F32 = np.dtype(np.float32)
-_F64 = np.dtype(np.float64)
 
 
 def is_floating(dtype: np.dtype) -> bool:

@@ -6,11 +6,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from ..errors import Diagnostic, DiagnosticSeverity, Error
+from ..errors import Diagnostic, DiagnosticsError, DiagnosticSeverity
 from ..logging import LogLevel, get_log_level, log_info, log_warn
 from . import locate
 from .messages import diagnose
@@ -23,16 +23,8 @@ _LAST_LINES = 20
 _GUARD = str(Path(__file__).with_name("_guard.py"))
 
 
-class PtoasError(Error):
+class PtoasError(DiagnosticsError):
     """PTOAS did not produce C++. ``diagnostics`` has its errors, at the user's Python lines where known."""
-
-    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
-        super().__init__(message, tuple(diagnostics))
-        self.message = message
-        self.diagnostics = list(diagnostics)
-
-    def __str__(self) -> str:
-        return "\n".join((self.message, *(d.render() for d in self.diagnostics)))
 
 
 class PtoasVersionError(PtoasError):

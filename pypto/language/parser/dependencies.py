@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...dtypes import DataType
-from ...errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
+from ...errors import ParserTypeError, UnsupportedFeatureError
 from ...ir.expr import Expr, Var
 from ...ir.stmt import AssignStmt
 from ...ir.types import ArrayType, ScalarType, TensorType
@@ -128,15 +128,3 @@ class DependenciesMixin(ControlFlowMixin):
                 self.fail(ParserTypeError, f"{what}= lists '{element.id}' more than once", element)
             found.append(value)
         return found
-
-    def check_launch_target(self, node: ast.expr, form: str) -> str:
-        """The method a launch names."""
-        name = self.own_method(node)
-        if name is None:
-            self.fail(
-                ParserSyntaxError,
-                f"pl.{form}() launches a function of the program",
-                node,
-                f"write pl.{form}(self.kernel, ..)",
-            )
-        return name

@@ -64,7 +64,6 @@ class StatementsMixin(CallsMixin, ExpressionsMixin):
 
     body: Body
     comments: Comments
-    inline_depth: int
     assigned: dict[ast.Call, ast.Name]
     """The call an assignment is about to evaluate, and the name it gives the value."""
     windows: dict[str, Span]

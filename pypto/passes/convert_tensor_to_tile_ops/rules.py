@@ -14,7 +14,7 @@ from ...ir.types import TensorType
 from ...ops.registry import rebind
 from ...ops.rules import dims_text, same, value
 from ...ops.tile_gather import compare_scratch
-from ..emitting import EmittingRewriter, build, kind_of
+from ..emitting import EmittingRewriter, build, kind_of, registering
 from .plan import Role, role_of
 
 if TYPE_CHECKING:
@@ -23,19 +23,10 @@ if TYPE_CHECKING:
 VEC, MAT = MemorySpace.Vec, MemorySpace.Mat
 Rule = Callable[["Converter", Call, MemorySpace], Expr]
 RULES: dict[str, Rule] = {}
+rule = registering(RULES)
+"""Decorator: the function converts calls of the operators named."""
 ROW_SCRATCH_COLUMNS = 128
 """A row reduction's scratch has at least this many columns."""
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: the function converts calls of the operators ``names``."""
-
-    def register(function: Rule) -> Rule:
-        for name in names:
-            RULES[name] = function
-        return function
-
-    return register
 
 
 # Memory.

@@ -14,23 +14,14 @@ from ...ir.stmt import AssignStmt, Stmt, seq
 from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, rebind
 from ...ops.rules import dims_text, plus, product, same, value
-from ..emitting import EmittingRewriter, build, kind_of, reinfer
+from ..emitting import EmittingRewriter, build, kind_of, registering, reinfer
 from .shapes import flat_offsets, flat_shape, flat_type, flat_valid, is_flat, runs_together
 
 Rule = Callable[["Flattener", Call], Expr]
 RULES: dict[str, Rule] = {}
+rule = registering(RULES)
+"""Decorator: the function flattens calls of the operators named."""
 _SHAPES = ("shape", "shapes")
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: the function flattens calls of the operators ``names``."""
-
-    def register(function: Rule) -> Rule:
-        for name in names:
-            RULES[name] = function
-        return function
-
-    return register
 
 
 class Flattener(EmittingRewriter):
