@@ -213,21 +213,23 @@ class PassDumpLevel(Enum):
 
 
 class PassManager:
-    """The passes of a strategy, and running them with dumps."""
+    """The passes of a strategy, and running them with dumps. Raises ValueError for what is no `OptimizationStrategy`."""
 
-    def __init__(self, strategy: OptimizationStrategy, pipeline: PassPipeline) -> None:
+    def __init__(
+        self, strategy: OptimizationStrategy = OptimizationStrategy.Default, analyze_auto_scopes_for_deps: bool = False
+    ) -> None:
+        if not isinstance(strategy, OptimizationStrategy):
+            raise ValueError(f"Unsupported optimization strategy: {strategy!r}")
         self.strategy = strategy
-        self._pipeline = pipeline
+        self._pipeline = PassPipeline(default_passes(analyze_auto_scopes_for_deps))
         self._planner = current_or_default().memory_planner
 
     @classmethod
     def get_strategy(
         cls, strategy: OptimizationStrategy = OptimizationStrategy.Default, analyze_auto_scopes_for_deps: bool = False
     ) -> PassManager:
-        """The manager of ``strategy``. Raises ValueError for anything but an `OptimizationStrategy`."""
-        if not isinstance(strategy, OptimizationStrategy):
-            raise ValueError(f"Unsupported optimization strategy: {strategy!r}")
-        return cls(strategy, PassPipeline(default_passes(analyze_auto_scopes_for_deps)))
+        """The manager of ``strategy``, as the constructor makes it."""
+        return cls(strategy, analyze_auto_scopes_for_deps)
 
     @property
     def passes(self) -> list[Pass]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...errors import InternalError, user_error
 from ...ir.enums import ArgDirection, CoreType, FunctionType, ParamDirection
-from ...ir.expr import Call, Expr, GlobalVar, Submit, Var
+from ...ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ...ir.node import IRNode
 from ...ir.program import Function, Program, is_incore_type
 from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, flatten_to_stmts
@@ -117,10 +117,11 @@ class Kernels:
             raise InternalError(f"{callee.name!r} launches nothing", callee.span)
         return _together(inner, call)
 
-    def _calls(self, wrapper: Function, given: Sequence[Argument]) -> list[tuple[Call, list[Argument]]]:
+    def _calls(self, wrapper: Function, given: Sequence[Argument]) -> list[tuple[Call | Submit, list[Argument]]]:
         """The calls in a wrapper's body with what they are given, in terms of the launch's arguments."""
-        known: dict[Var, Argument] = dict(zip(wrapper.params, given))
-        found: list[tuple[Call, list[Argument]]] = []
+        known: dict[Expr, Argument] = dict(zip(wrapper.params, given))
+        results: dict[Expr, list[Argument | None]] = {}
+        found: list[tuple[Call | Submit, list[Argument]]] = []
         for stmt in flatten_to_stmts(wrapper.body):
             call = _launched(stmt)
             if call is not None:
@@ -131,19 +132,32 @@ class Kernels:
                     for arg, direction in zip(call.args, inner.param_directions)
                 ]
                 found.append((call, arguments))
-                returned = returned_params(inner)
-                if isinstance(stmt, AssignStmt) and len(returned) == 1 and returned[0] is not None:
-                    known[stmt.var] = arguments[returned[0]]
-            elif isinstance(stmt, AssignStmt) and isinstance(stmt.value, Var) and stmt.value in known:
+                if isinstance(stmt, AssignStmt):
+                    results[stmt.var] = [None if i is None else arguments[i] for i in returned_params(inner)]
+            elif isinstance(stmt, AssignStmt) and stmt.value in known:
                 known[stmt.var] = known[stmt.value]
+            if isinstance(stmt, AssignStmt):
+                argument = _one_of(results, stmt)
+                if argument is not None:
+                    known[stmt.var] = argument
         return found
 
 
-def _launched(stmt: Stmt) -> Call | None:
+def _one_of(results: Mapping[Expr, Sequence[Argument | None]], stmt: AssignStmt) -> Argument | None:
+    """The argument that a variable assigned a launch's only result, or one of several, stands for."""
+    value = stmt.value
+    if isinstance(value, TupleGetItemExpr):
+        given = results.get(value.tuple, ())
+        return given[value.index] if value.index < len(given) else None
+    given = results.get(stmt.var, ())
+    return given[0] if len(given) == 1 else None
+
+
+def _launched(stmt: Stmt) -> Call | Submit | None:
     value = stmt.value if isinstance(stmt, AssignStmt) else stmt.expr if isinstance(stmt, EvalStmt) else None
     if isinstance(stmt, ReturnStmt) and len(stmt.values) == 1:
         value = stmt.values[0]
-    return value if isinstance(value, Call) and isinstance(value.op, GlobalVar) else None
+    return value if isinstance(value, (Call, Submit)) and isinstance(value.op, GlobalVar) else None
 
 
 def _arguments(call: Call | Submit) -> list[Argument]:
@@ -154,7 +168,7 @@ def _arguments(call: Call | Submit) -> list[Argument]:
     return [Argument(a, d, any(a is v for v in dumps)) for a, d in zip(call.args, directions or ())]
 
 
-def _through(known: dict[Var, Argument], arg: Expr, direction: ParamDirection, dumped: bool) -> Argument:
+def _through(known: Mapping[Expr, Argument], arg: Expr, direction: ParamDirection, dumped: bool) -> Argument:
     """An argument of a call in a wrapper: what the launch gives for it, used as the called function does."""
     if not isinstance(arg, Var):
         return Argument(arg, ArgDirection.Scalar)
