@@ -3200,15 +3200,15 @@ class system:
 
     @staticmethod
     def syncall(
+        mode: str = ...,
+        core_type: str = ...,
+        *,
         gm_workspace: Tensor | None = ...,
         used_cores: ScalarLike | None = ...,
-        core_type: str = ...,
-        mode: str = ...,
-        *,
         span: Span | None = ...,
     ) -> Any:
         """Wait for all cores of ``core_type``: by hardware at full occupancy (hard), or through zeroed ``gm_workspace``
-        (soft).
+        (soft). ``used_cores`` says how many cores a soft one waits for, 0 all that were launched.
         """
 
     @staticmethod

@@ -213,7 +213,7 @@ class PassDumpLevel(Enum):
 
 
 class PassManager:
-    """The passes of a strategy, and running them with dumps. Raises ValueError for what is no `OptimizationStrategy`."""
+    """The passes of a strategy, and running them with dumps. Raises ValueError for no `OptimizationStrategy`."""
 
     def __init__(
         self, strategy: OptimizationStrategy = OptimizationStrategy.Default, analyze_auto_scopes_for_deps: bool = False

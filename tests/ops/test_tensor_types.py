@@ -312,8 +312,12 @@ def test_system_operators():
     assert S.available_aiv_count().type is ScalarType(D.INT32)
     refused("requires core_type to be one of aiv_only", S.syncall, core_type="all")
     refused("mode soft needs gm_workspace", S.syncall, mode="soft")
-    refused("at least 16 INT32", S.syncall, tensor(16, dtype=D.FP32), mode="soft")
-    refused("non-negative INT32 range, got -1", S.syncall, tensor(16, dtype=D.INT32), -1, mode="soft")
+    soft = {"mode": "soft", "gm_workspace": tensor(16, dtype=D.INT32)}
+    refused("at least 16 INT32", S.syncall, mode="soft", gm_workspace=tensor(16, dtype=D.FP32), used_cores=0)
+    refused("non-negative INT32 range, got -1", S.syncall, used_cores=-1, **soft)
+    refused("mode soft needs explicit used_cores; 0 is all that are launched", S.syncall, **soft)
+    refused("mode hard takes no used_cores", S.syncall, used_cores=4)
+    assert values(S.syncall(used_cores=4, **soft).args[1:]) == [4]
     refused(r"event_id in \[0, 13\]", S.sync_wait, 14, pipe=0)
     sizes = {"dir_mask": 1, "slot_size": 512}
     refused("local_slot_num <= slot_num", S.aic_initialize_pipe, slot_num=2, local_slot_num=4, **sizes)

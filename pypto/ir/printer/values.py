@@ -253,7 +253,9 @@ class ValuePrinter:
                 arg = next(args, None)
                 named = named or param.keyword_only
                 if arg is not None:
-                    parts.append(f"{name}={self.expr(arg)}" if named else self.expr(arg))
+                    bare = arg.__class__ is E.ConstInt and arg.dtype.name == param.like
+                    text = str(arg.value) if bare else self.expr(arg)
+                    parts.append(f"{name}={text}" if named else text)
             elif name in kwargs and not self.inherits_split(e, name):
                 text = self.kwarg(param.kinds[0], param.shown(kwargs[name]))
                 named = named or not param.positional
