@@ -78,7 +78,8 @@ def _syncall(b: Bound) -> Type:
             raise b.fail(f"requires gm_workspace of at least 16 INT32 elements, got {shaped(t)}")
     cores = b["used_cores"]
     if soft != (cores is not None):
-        raise b.fail(f"mode {b['mode']} {'needs explicit' if soft else 'takes no'} used_cores; 0 is all that are launched")
+        needs = "needs explicit used_cores: how many cores, or 0 for all launched" if soft else "takes no used_cores"
+        raise b.fail(f"mode {b['mode']} {needs}")
     count = value(cores) if cores is not None else None
     if count is not None and not 0 <= count < 1 << 31:
         raise b.fail(f"requires used_cores in the non-negative INT32 range, got {count}")
@@ -87,7 +88,8 @@ def _syncall(b: Bound) -> Type:
 
 declare(
     "system.syncall",
-    "attr mode: str = 'hard', attr core_type: str! = 'mix', in* gm_workspace: tensor?, in* used_cores: scalar? like INT32",
+    "attr mode: str = 'hard', attr core_type: str! = 'mix', in* gm_workspace: tensor?, "
+    "in* used_cores: scalar? like INT32",
     _syncall,
     "Wait for all cores of ``core_type``: by hardware at full occupancy (hard), or through zeroed ``gm_workspace`` "
     "(soft). ``used_cores`` says how many cores a soft one waits for, 0 all that were launched.",

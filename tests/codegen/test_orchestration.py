@@ -306,6 +306,27 @@ def test_a_group_is_one_task_of_a_cube_and_a_vector_kernel():
     ]
 
 
+def test_a_group_may_submit_its_kernels_and_pass_on_what_they_return():
+    group = f"""
+    @pl.function(type=pl.FunctionType.Group)
+    def both(self, src: {T}, dst: pl.InOut[{T}]) -> {T}:
+        first, task = pl.submit(self.update, src, dst, attrs={UPDATE})
+        again, late = pl.submit(self.accumulate, src, first, attrs={UPDATE})
+        return dst
+    @pl.function(type=pl.FunctionType.AIC)
+    def accumulate(self, src: {T}, dst: pl.InOut[{T}]) -> {T}:
+        return dst
+"""
+    made = generate(program(f"self.both(x, out, attrs={UPDATE})", kernels=KERNELS + group))
+    assert entry(made.code)[1:] == [
+        "params_t0.add_input(ext_x);",
+        "params_t0.add_inout(ext_out);",
+        "MixedKernels mixed_0 = {0, 1, INVALID_KERNEL_ID};",
+        "rt_submit_task(mixed_0, params_t0);",
+    ]
+    assert made.func_name_to_id == {"accumulate": 0, "update": 1}
+
+
 def test_a_wrapper_that_passes_one_tensor_twice_reads_and_writes_it():
     attrs = '{"arg_directions": [pl.adir.inout], "core_num": 4}'
     found = statements(f"self.blocks(out, attrs={attrs})", kernels=KERNELS + GROUP)

@@ -315,7 +315,7 @@ def test_system_operators():
     soft = {"mode": "soft", "gm_workspace": tensor(16, dtype=D.INT32)}
     refused("at least 16 INT32", S.syncall, mode="soft", gm_workspace=tensor(16, dtype=D.FP32), used_cores=0)
     refused("non-negative INT32 range, got -1", S.syncall, used_cores=-1, **soft)
-    refused("mode soft needs explicit used_cores; 0 is all that are launched", S.syncall, **soft)
+    refused("mode soft needs explicit used_cores: how many cores, or 0 for all launched", S.syncall, **soft)
     refused("mode hard takes no used_cores", S.syncall, used_cores=4)
     assert values(S.syncall(used_cores=4, **soft).args[1:]) == [4]
     refused(r"event_id in \[0, 13\]", S.sync_wait, 14, pipe=0)

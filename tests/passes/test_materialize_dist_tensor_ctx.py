@@ -7,6 +7,7 @@ import pytest
 import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto import ir, passes
+from pypto.ir.pass_manager import PassManager
 from pypto.ir.visitor import walk
 
 from .checking import check, findings, run, unchanged
@@ -162,3 +163,28 @@ def test_a_variable_of_two_windows_is_refused(body, message):
     with pytest.raises(ValueError, match=message) as error:
         CTX()(passes.convert_to_ssa()(chip(body)))
     assert "'x'" in str(error.value) and "'y'" in str(error.value)
+
+
+def test_an_output_of_a_kernel_with_windows_is_not_left_to_the_runtime():
+    @pl.program
+    class Left:
+        @pl.function(type=pl.FunctionType.InCore)
+        def producer(
+            self,
+            x: pl.Tensor[[64], pl.FP32],
+            signal: pld.DistributedTensor[[1], pl.INT32],
+            made: pl.Out[pl.Tensor[[64], pl.FP32]],
+        ) -> pl.Tensor[[64], pl.FP32]:
+            return pl.store(pl.load(x, [0], [64]), [0], made)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self, x: pl.Tensor[[64], pl.FP32], signal: pld.DistributedTensor[[1], pl.INT32]
+        ) -> pl.Tensor[[64], pl.FP32]:
+            with pl.manual_scope():
+                y, _task = pl.submit(self.producer, x, signal)
+            return y
+
+    with pytest.raises(ValueError, match="leaves out its output 'made'") as caught:
+        PassManager().run_passes(Left)
+    assert "pl.submit(self.producer, x, signal)" in str(caught.value) and "pl.create_tensor" in str(caught.value)
