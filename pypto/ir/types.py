@@ -386,6 +386,28 @@ class TileType(ShapedType):
         return view.valid_shape if view is not None and view.valid_shape else self.shape
 
 
+def same_but_region(a: Type, b: Type) -> bool:
+    """Whether two types are equal, or would be with one valid region for both."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or not isinstance(a, (TensorType, TileType)) or not isinstance(b, type(a)):
+        return False
+    if a.dtype is not b.dtype or not same_dims(a.shape, b.shape) or len(a.valid_shape) != len(b.valid_shape):
+        return False
+    return with_region(a, b.valid_shape) == b
+
+
+def with_region(t: Any, valid: Sequence[Expr]) -> Any:
+    """A tensor or tile type with another valid region."""
+    if isinstance(t, TileType):
+        view = t.get_effective_tile_view()
+        return t.replace(tile_view=view.replace(valid_shape=dim_list(valid)))
+    view = t.tensor_view or TensorView()
+    region = () if same_dims(valid, t.shape) else valid
+    view = view.replace(valid_shape=dim_list(region))
+    return t.replace(tensor_view=None if view == TensorView() else view)
+
+
 @node
 class ArrayType(ShapedType):
     """A fixed-size 1-D array on a core's stack."""

@@ -82,6 +82,8 @@ class OpDecl:
     """Arguments the result must not share bytes with, where they are not all (`inplace_safe`) or the scratch ones."""
     row_major: bool = False
     """Whether tile operands and the result must be row major and unboxed."""
+    same_valid: bool = False
+    """Whether operands must have no larger valid region than the result, along the dimensions they share with it."""
     pure: bool = True
     """Whether a call whose result is unused can go; by default, unless it writes an argument in place."""
     duplicable: bool = True

@@ -64,7 +64,7 @@ def exceeds(a: Expr, b: Expr) -> bool:
 def at_most(a: Expr, b: Expr) -> bool:
     """Whether ``a`` is provably at most extent ``b``, which is never negative."""
     x, y = value(a), value(b)
-    if x == 0:
+    if x == 0 or (isinstance(a, E.Min) and (at_most(a.left, b) or at_most(a.right, b))):
         return True
     return x <= y if x is not None and y is not None else same(a, b)
 
@@ -150,6 +150,12 @@ def shaped(t: Any) -> str:
 
 def dtype_names(dtypes: Iterable[DataType]) -> str:
     return ", ".join(d.name for d in dtypes)
+
+
+def common_region(a: Sequence[Expr], b: Sequence[Expr], shape: Sequence[Expr]) -> list[Expr]:
+    """What is valid in both of two valid regions of one shape."""
+    return [y if same(x, size) or at_most(y, x) else x if same(y, size) or at_most(x, y) else least(x, y)
+            for x, y, size in zip(a, b, shape)]  # fmt: skip
 
 
 # Checks.

@@ -32,7 +32,11 @@ from .rules import (
 D = DataType
 _SUBS = (D.INT8, D.INT16, D.INT32, D.FP16, D.FP32, D.BF16)
 _BITS = (D.INT8, D.UINT8, D.INT16, D.UINT16, D.INT32, D.UINT32)
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": MemorySpace.Vec, "row_major": True}
+_VECTOR: dict[str, Any] = {
+    "core": Core.VECTOR, "result_space": MemorySpace.Vec, "row_major": True, "same_valid": True
+}  # fmt: skip
+_MASKS: dict[str, Any] = {**_VECTOR, "same_valid": False}
+"""Operators with masks, whose extents are bits."""
 Rule = Callable[[Bound], Type]
 
 
@@ -477,7 +481,7 @@ declare(
     scalar_form="tile.cmps",
     inplace_safe=False,
     pto=Pto("pto.tcmp", ("lhs", "rhs"), attrs={"cmpMode": "cmp_type"}),
-    **_VECTOR,
+    **_MASKS,
 )
 declare(
     "tile.cmps",
@@ -487,7 +491,7 @@ declare(
     spaces=vec("lhs"),
     inplace_safe=False,
     pto=Pto("pto.tcmps", ("lhs", "rhs"), attrs={"cmpMode": "cmp_type"}),
-    **_VECTOR,
+    **_MASKS,
 )
 
 
@@ -505,7 +509,7 @@ declare(
     spaces=vec("mask", "lhs", "rhs", "tmp"),
     inplace_safe=False,
     pto=Pto("pto.tsel", ("mask", "lhs", "rhs", "tmp")),
-    **_VECTOR,
+    **_MASKS,
 )
 
 # Activations with a slope.

@@ -11,7 +11,6 @@ from .rules import (
     check_rank,
     check_same_dtype,
     dim_text,
-    dims_text,
     exceeds,
     fresh_like,
     layout_of,
@@ -67,13 +66,10 @@ def _row(b: Bound) -> Type:
     _check_column(b, row)
     if exceeds(main.shape[-2], row.shape[-2]):
         raise b.fail(f"requires row_vec to have the tile's rows, got {shaped(main)} and {shaped(row)}")
-    rows, have = valid_of(b, "tile")[-2], valid_of(b, "row_vec")[-2]
-    if exceeds(rows, have):
-        raise b.fail(
-            f"requires row_vec to hold data for every row: {dim_text(rows)} valid rows in tile, {dim_text(have)} in "
-            f"row_vec"
-        )
-    return fresh_like(main, None, valid_of(b, "tile"))
+    region, have = list(valid_of(b, "tile")), valid_of(b, "row_vec")[-2]
+    if exceeds(region[-2], have):
+        region[-2] = have
+    return fresh_like(main, None, region)
 
 
 def _check_column(b: Bound, row: object) -> None:
@@ -101,13 +97,10 @@ def _col(b: Bound) -> Type:
         )
     if not same(col.shape[-1], main.shape[-1]):
         raise b.fail(f"requires col_vec to have the tile's columns, got {shaped(main)} and {shaped(col)}")
-    columns, have = valid_of(b, "tile")[-1], valid_of(b, "col_vec")[-1]
-    if exceeds(columns, have):
-        raise b.fail(
-            f"requires col_vec to hold data for every column: {dim_text(columns)} valid columns in tile "
-            f"{dims_text(main.shape)}, {dim_text(have)} in col_vec"
-        )
-    return fresh_like(main, None, valid_of(b, "tile"))
+    region, have = list(valid_of(b, "tile")), valid_of(b, "col_vec")[-1]
+    if exceeds(region[-1], have):
+        region[-1] = have
+    return fresh_like(main, None, region)
 
 
 for _name, _what in ARITHMETIC.items():
@@ -120,6 +113,7 @@ for _name, _what in ARITHMETIC.items():
         core=Core.VECTOR,
         spaces=vec("tile", "row_vec", "tmp"),
         result_space=MemorySpace.Vec,
+        same_valid=True,
         pto=Pto(f"pto.trowexpand{_name}", ("tile", "row_vec", "tmp")),
     )
     declare(
@@ -130,6 +124,7 @@ for _name, _what in ARITHMETIC.items():
         core=Core.VECTOR,
         spaces=vec("tile", "col_vec"),
         result_space=MemorySpace.Vec,
+        same_valid=True,
         pto=Pto(f"pto.tcolexpand{_name}", ("tile", "col_vec")),
     )
 
@@ -142,6 +137,7 @@ declare(
     spaces=vec("tile", "row_vec"),
     result_space=MemorySpace.Vec,
     inplace_safe=False,
+    same_valid=True,
     pto=Pto("pto.trowexpand", ("row_vec",)),
 )
 declare(
@@ -153,6 +149,7 @@ declare(
     spaces=vec("tile", "col_vec"),
     result_space=MemorySpace.Vec,
     inplace_safe=False,
+    same_valid=True,
     pto=Pto("pto.tcolexpand", ("col_vec",)),
 )
 

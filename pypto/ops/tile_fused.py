@@ -12,7 +12,9 @@ from .rules import all_same, check_dtype, check_same_dtype, fresh_like, shaped, 
 from .tile_elementwise import check_same_shape, common_region, vec
 
 _D = DataType
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": MemorySpace.Vec, "row_major": True}
+_VECTOR: dict[str, Any] = {
+    "core": Core.VECTOR, "result_space": MemorySpace.Vec, "row_major": True, "same_valid": True
+}  # fmt: skip
 _INTEGERS = (_D.INT8, _D.INT16, _D.INT32, _D.UINT8, _D.UINT16, _D.UINT32)
 _POWERS = (*_INTEGERS, _D.FP16, _D.BF16, _D.FP32)
 

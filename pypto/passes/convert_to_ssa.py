@@ -2,8 +2,9 @@
 
 Each assignment makes a new version; branches and loops that reassign a variable return it: a branch yields the
 version each side leaves, a loop carries it. A variable first assigned in a loop and read after it is carried too,
-starting from the Out parameter it writes back. Versions are named ``<name>__<role>_v<n>`` with the role ``ssa``,
-``iter``, ``rv`` (a loop's result), ``phi`` or ``idx`` (a loop variable); a variable so named and defined once stays.
+starting from the Out parameter it writes back. `join_regions` says what is valid of values that meet. Versions are
+named ``<name>__<role>_v<n>`` with the role ``ssa``, ``iter``, ``rv`` (a loop's result), ``phi`` or ``idx`` (a loop
+variable); a variable so named and defined once stays.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ from ..ir.stmt import (
     YieldStmt,
     seq,
 )
-from ..ir.types import ScalarType, ShapedType, TileType, Type
+from ..ir.types import ScalarType, ShapedType, TensorType, TileType, Type, same_but_region
 from ..ir.visitor import Rewriter, Visitor, splice
 from ..ops.registry import rebind
 from .base import P, Pass, function_pass
+from .join_regions import has_regions, join_regions, same_region
 
 _AUTO = re.compile(r"(?P<base>.+?)__(?:[a-z][a-z0-9_]*_v(?P<version>\d+)|tile|window|out)(?:_\w+)?")
 _NOTHING: frozenset[Var] = frozenset()
@@ -190,6 +192,8 @@ class _Converter(Rewriter):
         definitions = _Definitions()
         definitions.visit(function)
         self._defined = definitions.count
+        self._regional = has_regions(function)
+        """Whether valid regions change where a variable is assigned."""
         self._versions: Counter[str] = Counter()
         self._bases: dict[str, str] = {}
         self._needed: frozenset[Var] = _NOTHING
@@ -210,7 +214,7 @@ class _Converter(Rewriter):
         body = self.rewrite(f.body)
         returns = self.rewrite_list(f.return_types, self.rewrite_type)
         made = f.replace(params=params, body=body, return_types=returns, attrs=self.rewrite_mapping(f.attrs))
-        return made
+        return join_regions(made) if self._regional else made
 
     def _define_params(self, f: Function) -> NodeList:
         """Scalars first: shapes may mention them, in any order."""
@@ -282,9 +286,18 @@ class _Converter(Rewriter):
 
     def visit_call(self, op: Call) -> Call:
         made = self.generic(op)
-        if made is not op and op.type.symbolic and op.op.decl is not None and self._is_stale(op.type):
+        if made is op or op.op.decl is None:
+            return made
+        if (op.type.symbolic and self._is_stale(op.type)) or (self._regional and self._is_narrowed(op, made)):
             made = made.replace(type=made.op.decl.infer(rebind(made)))
         return made
+
+    def _is_narrowed(self, op: Call, made: Call) -> bool:
+        """Whether an argument has another valid region than where the call was written."""
+        return any(
+            isinstance(a.type, (TensorType, TileType)) and not same_region(self.rewrite_type(a.type), b.type)
+            for a, b in zip(op.args, made.args)
+        )
 
     def _is_stale(self, type: Type) -> bool:
         """Whether a type mentions a variable of several versions: which one is meant, only the operands know."""
@@ -303,6 +316,8 @@ class _Converter(Rewriter):
     def _assigned_type(self, var: Var, source: Expr, value: Expr) -> Type:
         """An alias has its source's type; a call whose type was inferred anew passes it on."""
         own = self.rewrite_type(var.type)
+        if self._regional and isinstance(own, (TensorType, TileType)) and same_but_region(own, value.type):
+            return value.type
         if not own.symbolic or not isinstance(own, ShapedType) or own.memref is not None:
             return own
         follows = type(value.type) is type(own) and (isinstance(value, Var) or source.type == var.type)

@@ -1,7 +1,8 @@
-"""ResolveBackendOpLayouts: operands in the row-major layout that element-by-element instructions take.
+"""ResolveBackendOpLayouts: operands in the layout and with the valid region that element-by-element instructions take.
 
 A column ``[N, 1]`` lies in memory as the row ``[1, N]`` does, so it is viewed as one for the instruction and viewed as
-a column again afterwards. Any other layout is copied to row-major order and back. Without a target (in the pass
+a column again afterwards. Any other layout is copied to row-major order and back. An operand that is valid further out
+than the result is narrowed to it, so that the instruction sees one region. Without a target (in the pass
 context or as the backend) nothing is known of instructions, and nothing changes.
 """
 
@@ -17,7 +18,8 @@ from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, EvalStmt, Stmt
 from ..ir.types import TileType, implicit_layout
 from ..ops.registry import decl_of
-from ..ops.rules import all_same, dims_text, value
+from ..ops.rules import all_same, at_most, dims_text, same, value
+from ..ops.signature import ArgEffect
 from .base import P, Pass
 from .context import PassContext
 from .emitting import EmittingRewriter, build, kind_of, reinfer
@@ -62,6 +64,25 @@ def _alike(a: Expr, b: Expr) -> bool:
     return _layout(a) == _layout(b) and all_same(kind_of(a).shape, kind_of(b).shape)
 
 
+def _wider_operands(call: Call) -> dict[int, list[Expr]]:
+    """Operands that are valid further out than the result, by index, and the region the result has for them."""
+    result, decl = call.type, decl_of(call)
+    if decl is None or not isinstance(result, TileType) or len(result.shape) != 2:
+        return {}
+    found = {}
+    for i, (param, arg) in enumerate(zip(decl.slots(call.args), call.args)):
+        kind = arg.type
+        if param.effect is not ArgEffect.Read or not isinstance(kind, TileType) or len(kind.valid_shape) != 2:
+            continue
+        region = [
+            limit if same(size, room) and (at_most(limit, extent) or same(extent, size)) else extent
+            for size, extent, room, limit in zip(kind.shape, kind.valid_shape, result.shape, result.valid_shape)
+        ]
+        if not all_same(region, kind.valid_shape):
+            found[i] = region
+    return found
+
+
 class _Repairer(EmittingRewriter):
     def rewrite_assign(self, op: AssignStmt) -> Stmt:
         call = op.value
@@ -84,13 +105,18 @@ class _Repairer(EmittingRewriter):
 
     def _concerns(self, call: Call) -> bool:
         decl = decl_of(call)
-        if decl is None or not decl.row_major:
+        if decl is None:
             return False
-        return any(_layout(a) not in (None, _FLAT) for a in (*call.args, call))
+        if decl.row_major and any(_layout(a) not in (None, _FLAT) for a in (*call.args, call)):
+            return True
+        return decl.same_valid and bool(_wider_operands(call))
 
     def _on_rows(self, call: Call, name: str) -> Call:
-        """``call`` on row-major operands."""
+        """``call`` on row-major operands, where it needs those, that are valid where its result is."""
         args = [self.rewrite(a) for a in call.args]
+        decl = decl_of(call)
+        if decl is None or not decl.row_major:
+            return self._narrowed(reinfer(call, args), name)
         columns = any(_layout(a) not in (None, _FLAT) and _is_column(a) for a in args)
         made: list[Expr] = []
         for arg in args:
@@ -102,6 +128,17 @@ class _Repairer(EmittingRewriter):
                 made.append(self.emit(f"{name}_row", build("tile.reshape", arg, row, span=call.span)))
             else:
                 made.append(self.emit(f"{name}_row", _copied(arg, _FLAT, call)))
+        return self._narrowed(reinfer(call, made), name)
+
+    def _narrowed(self, call: Call, name: str) -> Call:
+        """``call`` on operands that are valid where its result is."""
+        decl = decl_of(call)
+        wider = _wider_operands(call) if decl is not None and decl.same_valid else {}
+        if not wider:
+            return call
+        made = list(call.args)
+        for i, region in wider.items():
+            made[i] = self.emit(f"{name}_valid", build("tile.set_validshape", made[i], *region, span=call.span))
         return reinfer(call, made)
 
     def _restored(self, call: Call, row: Var) -> Call:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import pypto.language as pl
@@ -320,3 +321,21 @@ def f(n: pl.Scalar[pl.INDEX]) -> pl.Scalar[pl.INDEX]:
 """
     with_yield = pl.parse(head + "        pl.yield_()\n    return n\n")
     ir.assert_structural_equal(with_yield, pl.parse(head + "    return n\n"))
+
+
+def test_positions_and_int64_values_share_a_name_across_bodies():
+    @pl.jit
+    def slots(x: pl.Tensor[[16], pl.INT64], y: pl.Out[pl.Tensor[[16], pl.INT64]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for i in pl.range(16):
+                slot = pl.cast(-1, pl.INT64)
+                if i < 9:
+                    slot = i * 2
+                    if i % 2 == 0:
+                        slot = pl.read(x, [i])
+                pl.write(y, [i], slot)
+        return y
+
+    x, y = np.arange(16, dtype=np.int64) * 3_000_000_000 - 5, np.zeros(16, np.int64)
+    slots(x, y)
+    assert y.tolist() == [x[i] if i % 2 == 0 else 2 * i for i in range(9)] + [-1] * 7

@@ -270,12 +270,16 @@ def test_expansions_keep_the_tiles_valid_region(op):
     assert valid(getattr(T, f"col_expand_{op}")(tile(8, 16, valid=[8, 4]), tile(1, 16, valid=[1, 4]))) == [8, 4]
 
 
+def test_expansions_are_valid_where_the_vector_is():
+    assert valid(T.row_expand_mul(tile(8, 16, valid=[8, 12]), tile(8, 1, valid=[4, 1]))) == [4, 12]
+    assert valid(T.col_expand(tile(8, 16, valid=[6, 16]), tile(1, 16, valid=[1, 4]))) == [6, 4]
+
+
 def test_vectors_of_the_wrong_shape_are_refused():
     refused(r"requires row_vec \[M, 1\]", T.row_expand_mul, tile(8, 16), tile(8, 16))
     refused(r"requires col_vec \[1, N\]", T.col_expand_mul, tile(8, 16), tile(8, 16))
     refused("the tile's columns", T.col_expand, tile(8, 16), tile(1, 8))
     refused("the tile's rows", T.row_expand_mul, tile(16, 16), tile(8, 1))
-    refused("hold data for every row", T.row_expand_mul, tile(8, 16), tile(8, 1, valid=[4, 1]))
     refused("valid row extent to match", T.row_expand_add, tile(8, 16, valid=[6, 16]), tile(8, 1, valid=[5, 1]))
     refused("valid last dimension to be 8", T.row_expand_add, tile(8, 32), tile(8, 16, valid=[8, 7]))
     refused("same dtype", T.row_expand_mul, tile(8, 16), tile(8, 1, dtype=D.FP16))

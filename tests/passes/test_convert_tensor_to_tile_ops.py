@@ -455,7 +455,7 @@ def test_a_ragged_block_added_to_a_whole_accumulator() -> None:
         return acc
         """,
     )
-    assert "the valid region of 'acc' differs" in message and "[32, 64] and [rows, 64]" in message
+    assert "the valid region of 'acc' differs" in message and "[32, 64] and [rows, 64], and only the loop" in message
     assert "pl.fillpad" in message and "acc = pl.add(acc," in message
 
 

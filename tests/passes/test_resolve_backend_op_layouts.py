@@ -95,3 +95,30 @@ def test_a_mask_of_a_column_is_refused_with_the_form_that_works() -> None:
     lines = SUM + "m = pl.tile.cmps(s, 0.0, cmp_type=4)\ny = pl.tile.sel(m, s, s, s)\n" + STORE
     with pytest.raises(ValueError, match=r"(?s)has no row form.*pl\.reshape\(column, \[1, N\]\)"):
         resolve(program(COLUMN, lines))
+
+
+REGIONS = "x: pl.Tensor[[16, 64], pl.FP32], n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"
+
+
+def test_operands_are_narrowed_to_what_the_result_holds() -> None:
+    loads = "a = pl.load(x, [0, 0], [16, 64], [n, 64])\nb = pl.load(x, [0, 0], [16, 64], [16, 48])\n"
+    made = resolve(program(REGIONS, loads + "y = pl.tile.add(a, b)\n" + STORE))
+    narrow = "c = pl.tile.set_validshape(a, n, 48)\nd = pl.tile.set_validshape(b, n, 48)\n"
+    assert_structural_equal(made, program(REGIONS, loads + narrow + "y = pl.tile.add(c, d)\n" + STORE))
+    assert resolve(made) is made
+
+
+def test_the_vector_of_an_expansion_is_narrowed_along_its_own_dimension() -> None:
+    loads = (
+        "a = pl.load(x, [0, 0], [16, 64], [n, 64])\nt = pl.load(x, [0, 0], [16, 64])\n"
+        "tmp = pl.tile.create([16, 64], dtype=pl.FP32)\nb = pl.tile.row_sum(t, tmp)\n"
+    )
+    made = resolve(program(REGIONS, loads + "y = pl.tile.row_expand_mul(a, b)\n" + STORE))
+    narrow = "c = pl.tile.set_validshape(b, n, 1)\n"
+    assert_structural_equal(made, program(REGIONS, loads + narrow + "y = pl.tile.row_expand_mul(a, c)\n" + STORE))
+
+
+def test_scratch_keeps_its_region() -> None:
+    lines = "a = pl.load(x, [0, 0], [16, 64], [n, 64])\ntmp = pl.tile.create([16, 64], dtype=pl.FP32)\n"
+    before = program(REGIONS, lines + "y = pl.tile.pows(a, 2.0, tmp)\n" + STORE)
+    assert resolve(before) is before

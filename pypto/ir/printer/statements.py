@@ -11,7 +11,7 @@ from ..enums import ForKind, FunctionType, ParamDirection, Role, SplitMode
 from ..expr import Call, ConstInt, Expr, MakeTuple, Var
 from ..node import NodeList
 from ..program import _DERIVED, Function
-from ..types import ScalarType, UnknownType
+from ..types import ScalarType, Type, UnknownType, same_but_region
 from .names import Names
 from .values import ValuePrinter, quoted
 
@@ -71,11 +71,14 @@ class StatementPrinter:
         self.block(s)
         self.targets = outer
 
-    def annotated(self, var: Var) -> str:
-        name = self.values.names[var]
-        if self.concise or var.type.__class__ is UnknownType:
+    def annotated(self, var: Var, value: Type | None = None) -> str:
+        """``var`` with its type: that of the ``value`` assigned where only the valid region differs."""
+        name, type = self.values.names[var], var.type
+        if self.concise or type.__class__ is UnknownType:
             return name
-        return f"{name}: {self.values.type(var.type)}"
+        if value is not None and value is not type and same_but_region(type, value):
+            type = value
+        return f"{name}: {self.values.type(type)}"
 
     def right_side(self, e: Expr) -> str:
         if isinstance(e, MakeTuple):
@@ -84,7 +87,7 @@ class StatementPrinter:
 
     def assign(self, s: S.AssignStmt) -> None:
         value = self.right_side(s.value)
-        self.line(f"{self.annotated(s.var)} = {value}")
+        self.line(f"{self.annotated(s.var, s.value.type)} = {value}")
 
     def yield_(self, s: S.YieldStmt) -> None:
         values = self.values.list(s.values)

@@ -24,7 +24,7 @@ from ...ir.expr import ConstBool, ConstFloat, ConstInt, Expr, IterArg, MakeTuple
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, Stmt
-from ...ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType, Type, same_dims
+from ...ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType, Type, same_but_region, same_dims
 from ...ops.registry import call as build_op
 from ..annotations import _Annotation
 from ..dynamic import DynVar
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .program_parser import ProgramContext
     from .type_resolver import TypeResolver
 
+_POSITIONS = {DataType.INDEX, DataType.INT64}
 OP_ERRORS = (ValueError, TypeError, IndexError, NotImplementedError)
 """What operators raise for arguments that do not fit."""
 
@@ -61,6 +62,11 @@ def same_type(a: Type, b: Type) -> bool:
         if not (a.symbolic or b.symbolic) and not same_dims(a.shape, b.shape):
             return False
     return a == b
+
+
+def _are_positions(a: Type, b: Type) -> bool:
+    """Whether two types are INDEX and INT64: one representation."""
+    return isinstance(a, ScalarType) and isinstance(b, ScalarType) and {a.dtype, b.dtype} == _POSITIONS
 
 
 def type_text(t: Type) -> str:
@@ -200,12 +206,14 @@ class ParserBase:
             if not isinstance(known, IterArg):
                 if (here is None or frame.kind == "if") and same_type(known.type, type):
                     return known
+                if here is None and (same_but_region(known.type, type) or _are_positions(known.type, type)):
+                    return known  # ConvertToSSA finds what is valid whichever value it has
             elif here is None:
                 raise InternalError(f"carried value '{name}' is assigned in an inner body", span)
             self.check_reassign(name, known.type, type, node, crossing=here is None)
         elif here is None:
             twin = self.scopes.twin(name)
-            if isinstance(twin, Var) and same_type(twin.type, type):
+            if isinstance(twin, Var) and (same_type(twin.type, type) or same_but_region(twin.type, type)):
                 self.scopes.define_var(name, twin, allow_redef=True)
                 return twin
         var = Var(name, type, span)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...ir.program import Function, Program, summarize
 from ..base import P, Pass, program_pass
+from ..join_regions import join_regions
 from .interface import check_write_paths, follow, upgrade_directions
 from .plan import plan_function
 from .rewrite import Converter
@@ -39,7 +40,10 @@ def _run(program: Program) -> Program:
 def _convert(function: Function, made: dict[str, Function], added: dict[str, int]) -> tuple[Function, int]:
     changed = function
     if function.is_incore:
-        changed = Converter(function, plan_function(function)).convert()
+        converter = Converter(function, plan_function(function))
+        changed = converter.convert()
+        if converter.uneven:
+            changed = join_regions(changed)
         check_write_paths(changed, made)
         count = len(changed.params) - len(function.params)
     else:

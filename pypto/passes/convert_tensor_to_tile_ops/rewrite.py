@@ -54,6 +54,8 @@ class Converter(EmittingRewriter):
         self._versions: dict[Var, dict[MemorySpace, Expr]] = {}
         self._targets: list[Sequence[Var]] = []
         self._regions: dict[Var, Sequence[Expr]] = {}
+        self.uneven = False
+        """Whether tiles of different valid regions meet."""
         """Valid regions of loop carries and branch results."""
         for created, index in plan.outputs.items():
             self.vars[created] = self.outputs[index] = Var(f"ret{index}__out", created.type, created.span)
@@ -335,24 +337,17 @@ class Converter(EmittingRewriter):
             target = targets[i] if i < len(targets) else None
             if target is not None and target in self.plan.tiles:
                 tile = self.tile(value, self.plan.spaces[target][0])
-                self._check_region(target, tile)
+                self.uneven = self.uneven or self._is_uneven(target, tile)
                 values.append(tile)
             else:
                 values.append(self.rewrite(value))
         return op if all(a is b for a, b in zip(values, op.values)) else op.replace(values=type(op.values)(values))
 
-    def _check_region(self, target: Var, tile: Expr) -> None:
-        """Refuse a tile that comes back to a loop, or out of a branch, with another valid region."""
+    def _is_uneven(self, target: Var, tile: Expr) -> bool:
+        """Whether a tile comes back to a loop, or out of a branch, with another valid region."""
         known = next(iter(self._versions[target].values()), None) if target in self._versions else None
-        before, after = self._regions.setdefault(target, kind_of(known or tile).valid_shape), kind_of(tile).valid_shape
-        if not all_same(before, after):
-            raise user_error(
-                ValueError,
-                f"the valid region of {written_name(target.name_hint)!r} differs on the two ways it is made: "
-                f"{dims_text(before)} and {dims_text(after)}",
-                tile.span if tile.span.is_valid() else self.span,
-                "make the ragged block whole before it is used: pl.fillpad(block, pad_value=pl.PadValue.zero)",
-            )
+        before = self._regions.setdefault(target, kind_of(known or tile).valid_shape)
+        return not all_same(before, kind_of(tile).valid_shape)
 
     def rewrite_return(self, op: ReturnStmt) -> Stmt:
         values = [self._returned(i, value) for i, value in enumerate(op.value)]
