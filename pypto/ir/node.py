@@ -9,7 +9,7 @@ switched to its public class, whose ``__setattr__`` refuses; that costs no more 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from .span import UNKNOWN_SPAN, Span
@@ -281,6 +281,16 @@ def _rewrite_source(cls: Any) -> str:
     keep = f"    if {' and '.join(changed)}: return self\n" if changed else "    return self\n"
     rebuild = f"    return _build({', '.join(values)})\n" if changed else ""
     return "def _rewrite_children(self, m):\n" + "\n".join(lines) + ("\n" if lines else "") + keep + rebuild
+
+
+def same_objects(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two sequences hold the same objects in the same order."""
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b))
+
+
+def updated(items: NodeList, made: Sequence[Any]) -> NodeList:
+    """``made`` as a field's value: ``items`` itself when it holds the same objects."""
+    return items if same_objects(items, made) else NodeList(made)
 
 
 def mapping_items(mapping: Mapping[str, Any]) -> Iterable[Any]:

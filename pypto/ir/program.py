@@ -7,7 +7,22 @@ from typing import Any
 
 from .enums import FunctionType, Level, ParamDirection, Role, SplitMode
 from .expr import GlobalVar, Var, _Invocation
-from .node import DATA, MAPPING, NODE, NODES, TYPES, IRNode, NodeList, define, ignore, node, node_list, use
+from .node import (
+    DATA,
+    MAPPING,
+    NODE,
+    NODES,
+    TYPES,
+    IRNode,
+    NodeList,
+    define,
+    ignore,
+    mapping_items,
+    node,
+    node_list,
+    same_objects,
+    use,
+)
 from .span import UNKNOWN_SPAN, Span
 from .stmt import Stmt
 from .types import CommCtxType, Type
@@ -70,8 +85,6 @@ class _Summarizer:
     define = visit
 
     def visit_mapping(self, mapping: Mapping[str, Any]) -> None:
-        from .node import mapping_items
-
         for item in mapping_items(mapping):
             self.visit(item)
 
@@ -154,6 +167,12 @@ class Function(IRNode):
         """Parameters with their directions."""
         return list(zip(self.params, self.param_directions))
 
+    def with_params(self, params: Iterable[tuple[Var, ParamDirection]], **changes: Any) -> Function:
+        """A copy with these parameters and directions, and other fields changed too."""
+        pairs = list(params)
+        made = {"params": NodeList(p for p, _ in pairs), "param_directions": NodeList(d for _, d in pairs)}
+        return self.replace(**made, **changes)
+
     @property
     def split(self) -> SplitMode | None:
         """How the two vector lanes divide this function's tiles; None when they do not."""
@@ -223,7 +242,7 @@ class Program(IRNode):
     def with_functions(self, functions: Iterable[Function]) -> Program:
         """A program of ``functions``, keeping global variables by name; ``self`` when they are the same objects."""
         made = list(functions)
-        if len(made) == len(self.functions) and all(a is b for a, b in zip(made, self.functions.values())):
+        if same_objects(made, list(self.functions.values())):
             return self
         known = {g.name: g for g in self.functions}
         return Program({known.get(f.name) or GlobalVar(f.name): f for f in made}, self.name, self.span)

@@ -18,7 +18,7 @@ from ..errors import InternalError, user_error
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, IterArg, Var, const_value
 from ..ir.naming import versioned
-from ..ir.node import IRNode, NodeList
+from ..ir.node import IRNode, NodeList, same_objects, updated
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
 from ..ir.stmt import (
@@ -334,7 +334,7 @@ class _Converter(Rewriter):
             self._needed = needs.get(i, after)
             made.append(self.rewrite(s))
         self._needed = after
-        if all(a is b for a, b in zip(made, op.stmts)):
+        if same_objects(made, op.stmts):
             return op
         return SeqStmts(NodeList(splice(made)), op.span)
 
@@ -384,7 +384,7 @@ class _Converter(Rewriter):
             condition=condition,
             then_body=then_body,
             else_body=else_body,
-            return_vars=_list_like(op.return_vars, results),
+            return_vars=updated(op.return_vars, results),
         )
 
     def _forget(self, op: Stmt) -> None:
@@ -472,9 +472,9 @@ class _Converter(Rewriter):
         returned = [self._version(v, "rv") for v in op.return_vars]
         self.vars.update(zip(carried, results))
         return op.replace(
-            iter_args=_list_like(op.iter_args, declared + added),
+            iter_args=updated(op.iter_args, declared + added),
             body=body,
-            return_vars=_list_like(op.return_vars, returned + results),
+            return_vars=updated(op.return_vars, returned + results),
             **changes,
         )
 
@@ -522,11 +522,6 @@ def _runs(loop: Stmt) -> bool:
 
 def _by_name(vars: Iterable[Var]) -> list[Var]:
     return sorted(vars, key=lambda v: (v.name_hint, v.unique_id))
-
-
-def _list_like(old: NodeList, made: list[Any]) -> NodeList:
-    """``made`` as a field value; ``old`` itself when it holds the same objects."""
-    return old if len(old) == len(made) and all(a is b for a, b in zip(old, made)) else NodeList(made)
 
 
 def _yield_more(body: Stmt | None, values: list[Expr], owner: Stmt) -> Stmt:

@@ -18,7 +18,7 @@ from ..errors import InternalError, KernelValueError
 from ..ir.enums import FunctionType, MemorySpace
 from ..ir.expr import Call, ConstInt, Expr, IterArg, Var, tile_type_of
 from ..ir.memref import MemRef
-from ..ir.node import NodeList
+from ..ir.node import NodeList, updated
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, seq
 from ..ir.tensor_view_semantics import index_mul
@@ -276,7 +276,7 @@ class _Placer(Rewriter):
             return made
 
         placed = [place(v, i) for i, v in enumerate(variables)]
-        return variables if all(a is b for a, b in zip(placed, variables)) else NodeList(placed)
+        return updated(variables, placed)
 
 
 def _placed(type: Any) -> bool:

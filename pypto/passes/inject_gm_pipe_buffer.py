@@ -66,10 +66,7 @@ def _changed(function: Function, buffers: Mapping[str, Var]) -> Function:
         function = _Forwarder(buffers, own).rewrite(function)
     if own is None:
         return function
-    return function.replace(
-        params=NodeList([*function.params, own]),
-        param_directions=NodeList([*function.param_directions, ParamDirection.Out]),
-    )
+    return function.with_params([*function.directed_params(), (own, ParamDirection.Out)])
 
 
 class _Forwarder(EmittingRewriter):

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import user_error
 from ..ir.enums import FunctionType, ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, IterArg, MakeTuple, Submit, TupleGetItemExpr, Var
-from ..ir.node import NodeList
+from ..ir.node import updated
 from ..ir.program import Function, Program, summarize
 from ..ir.stmt import AssignStmt, EvalStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt, flatten_to_stmts, seq
 from ..ir.types import ShapedType
@@ -99,8 +99,7 @@ class _Inliner(Hoister):
         values = [self.rewrite(v) for v in op.value]
         if len(values) == 1 and isinstance(values[0], MakeTuple) and not isinstance(op.value[0], MakeTuple):
             values = list(values[0].elements)
-        same = len(values) == len(op.value) and all(a is b for a, b in zip(values, op.value))
-        return self.after_pending(op if same else op.replace(value=NodeList(values)))
+        return self.after_pending(op.replace(value=updated(op.value, values)))
 
     def visit_assign_stmt(self, op: AssignStmt) -> Any:
         made = super().visit_assign_stmt(op)

@@ -66,10 +66,7 @@ def _with_contexts(function: Function, callees: dict[str, Function], lineage: Re
     made = rewriter.rewrite(function)
     if not added:
         return made
-    return made.replace(
-        params=NodeList([*made.params, *added]),
-        param_directions=NodeList([*made.param_directions, *(ParamDirection.In for _ in added)]),
-    )
+    return made.with_params([*made.directed_params(), *((context, ParamDirection.In) for context in added)])
 
 
 def _left_out(call: Any, callee: Function) -> Exception:

@@ -13,7 +13,6 @@ from ..errors import user_error
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, Var
 from ..ir.naming import written_name
-from ..ir.node import NodeList
 from ..ir.program import INCORE_TYPES, Function, Program
 from ..ir.structural import structural_equal
 from ..ir.types import TensorType, Type
@@ -42,10 +41,7 @@ def _materialize(program: Program) -> Program:
         if function.name not in needed:
             return made
         symbols = needed[function.name][1]
-        return made.replace(
-            params=NodeList([*symbols, *made.params]),
-            param_directions=NodeList([*(ParamDirection.In for _ in symbols), *made.param_directions]),
-        )
+        return made.with_params([*((s, ParamDirection.In) for s in symbols), *made.directed_params()])
 
     return program.map_functions(change)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
-from ..ir.node import NodeList
+from ..ir.node import NodeList, updated
 from ..ir.program import INCORE_TYPES, Function, Program
 from ..ir.stmt import AssignStmt, ReturnStmt, Stmt
 from ..ir.types import TensorType, TupleType, Type
@@ -86,8 +86,7 @@ class _Explicit(BodyRewriter):
             return op
         params = self._function.params
         made = [value if i is None else params[i] for value, i in zip(values, known)]
-        same = len(made) == len(op.values) and all(a is b for a, b in zip(made, op.values))
-        return op if same else op.replace(value=NodeList(made))
+        return op.replace(value=updated(op.value, made))
 
 
 def _orders(program: Program) -> dict[str, Order]:

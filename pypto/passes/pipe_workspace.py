@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ..ir.expr import Call, Var
-from ..ir.node import NodeList
 from ..ir.program import Function, Program, summarize
 from ..ir.visitor import find_calls
 from .core_affinity import SETUPS
@@ -30,8 +29,7 @@ def without_buffer(function: Function) -> Function:
     buffer = buffer_of(function)
     if buffer is None:
         return function
-    kept = [(p, d) for p, d in function.directed_params() if p is not buffer]
-    return function.replace(params=NodeList(p for p, _ in kept), param_directions=NodeList(d for _, d in kept))
+    return function.with_params((p, d) for p, d in function.directed_params() if p is not buffer)
 
 
 def slots_of(setup: Call) -> int:

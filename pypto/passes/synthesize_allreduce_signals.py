@@ -13,6 +13,7 @@ from ..dtypes import DataType
 from ..errors import Diagnosed, user_error
 from ..ir import expr as E
 from ..ir.expr import Call, Expr, Var, index_const
+from ..ir.node import same_objects
 from ..ir.program import Program
 from ..ir.scalar import binary
 from ..ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, Stmt, WhileStmt
@@ -81,7 +82,7 @@ class _Signals(EmittingRewriter):
         bound = rebind(value)
         args = [self.rewrite(a) for a in value.args]
         if bound["signal"] is not None:
-            return value if all(a is b for a, b in zip(args, value.args)) else reinfer(value, args)
+            return value if same_objects(args, value.args) else reinfer(value, args)
         if self._loops:
             raise _refusal(
                 value,

@@ -17,6 +17,7 @@ from typing import Any
 from ...backend.formats import round_up
 from ...ir.enums import ForKind, MemorySpace
 from ...ir.expr import Call, Expr, IterArg, MakeTuple, Var, index_const, tile_type_of
+from ...ir.node import same_objects
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, YieldStmt, flatten_to_stmts, seq
 from ...ir.types import ScalarType, TensorType, same_dims, static_dims
@@ -75,8 +76,7 @@ class _Splitter(BodyRewriter):
             parts = self._parts(found) if found is not None else None
             made += parts if parts is not None else [self.rewrite(stmts[position])]
             position += 3 if parts is not None else 1
-        same = len(made) == len(stmts) and all(a is b for a, b in zip(made, stmts))
-        return body if same else seq(made, body.span)
+        return body if same_objects(made, stmts) else seq(made, body.span)
 
     # Recognising the loop
 

@@ -8,7 +8,7 @@ from typing import Any
 from ...ir.enums import ForKind, MemorySpace
 from ...ir.expr import Call, ConstInt, Expr, IterArg, MakeTuple, Var
 from ...ir.naming import written_name
-from ...ir.node import EMPTY, NodeList
+from ...ir.node import EMPTY, NodeList, updated
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, SeqStmts, Stmt, WhileStmt, YieldStmt, last_yield, seq
 from ...ir.visitor import Rewriter, Visitor
@@ -104,10 +104,8 @@ class _Consumers(Rewriter):
                 args[index] = self._copy(found, space)
         expands, recasts = name.startswith(COL_EXPAND), name in RECASTS
         overwritten = written_argument(call)
-        made = NodeList(self._operand(a, expands, recasts or i == overwritten) for i, a in enumerate(args))
-        if all(a is b for a, b in zip(made, call.args)):
-            return self.generic(call)
-        return self.generic(call.replace(args=made))
+        made = [self._operand(a, expands, recasts or i == overwritten) for i, a in enumerate(args)]
+        return self.generic(call.replace(args=updated(call.args, made)))
 
     def _folded(self, call: Call) -> Call:
         """An extraction from a slice as one from its base."""
@@ -158,7 +156,7 @@ class _Consumers(Rewriter):
         found = [(v, self._straying(v, piped)) for v in values]
         made = [v if window is None else self._copy(window, MemorySpace.Vec) for v, window in found]
         made = [self.rewrite(v) for v in made]
-        return values if all(a is b for a, b in zip(made, values)) else NodeList(made)
+        return updated(values, made)
 
     def _copy(self, found: Slice, space: MemorySpace) -> Var:
         """A copy of a window, one for each statement and memory."""

@@ -10,6 +10,7 @@ from ...errors import user_error
 from ...ir.enums import FunctionType, ParamDirection
 from ...ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ...ir.naming import written_name
+from ...ir.node import same_objects, updated
 from ...ir.program import Function, summarize
 from ...ir.span import Span
 from ...ir.stmt import (
@@ -64,9 +65,8 @@ class _Calls(Rewriter):
         body = self._body(function.body)
         if not self.params:
             return function.replace(body=body)
-        params = type(function.params)([*function.params, *self.params])
-        directions = [*function.param_directions, *(ParamDirection.Out for _ in self.params)]
-        return function.replace(body=body, params=params, param_directions=type(function.params)(directions))
+        added = ((param, ParamDirection.Out) for param in self.params)
+        return function.with_params([*function.directed_params(), *added], body=body)
 
     def _body(self, body: Stmt) -> Stmt:
         before = flatten_to_stmts(body)
@@ -76,9 +76,7 @@ class _Calls(Rewriter):
             made = self.rewrite(stmt)
             after.extend((*self._before, made))
             self._before = outer
-        if len(before) == len(after) and all(a is b for a, b in zip(before, after)):
-            return body
-        return seq(after, body.span)
+        return body if same_objects(before, after) else seq(after, body.span)
 
     def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
         return self._body(op)
@@ -154,9 +152,7 @@ def upgrade_directions(function: Function, program: Callees) -> Function:
     if not access.writes:
         return function
     directions = [_upgraded(p, d, access) for p, d in function.directed_params()]
-    if all(a is b for a, b in zip(directions, function.param_directions)):
-        return function
-    return function.replace(param_directions=type(function.params)(directions))
+    return function.replace(param_directions=updated(function.param_directions, directions))
 
 
 def _upgraded(param: Var, direction: ParamDirection, access: Access) -> ParamDirection:

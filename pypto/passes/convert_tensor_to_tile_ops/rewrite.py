@@ -9,6 +9,7 @@ from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, ParamDirection
 from ...ir.expr import Call, Expr, IterArg, TupleGetItemExpr, Var, index_const
 from ...ir.naming import written_name
+from ...ir.node import NodeList, updated
 from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import (
@@ -67,9 +68,9 @@ class Converter(EmittingRewriter):
         added = [self.outputs[i] for i in sorted(self.outputs)]
         if body is function.body and not added:
             return function
-        directions = [*function.param_directions, *(ParamDirection.Out for _ in added)]
-        params = type(function.params)([*function.params, *added])
-        return function.replace(body=body, params=params, param_directions=type(function.params)(directions))
+        return function.with_params(
+            [*function.directed_params(), *((param, ParamDirection.Out) for param in added)], body=body
+        )
 
     # Values
 
@@ -308,7 +309,7 @@ class Converter(EmittingRewriter):
         self._targets.pop()
         return body
 
-    def _results(self, variables: Any, types: Sequence[Type]) -> Any:
+    def _results(self, variables: NodeList, types: Sequence[Type]) -> NodeList:
         made = []
         for var, found in zip(variables, types):
             if var in self.plan.tiles:
@@ -317,7 +318,7 @@ class Converter(EmittingRewriter):
                 made.append(result)
             else:
                 made.append(self.define(var))
-        return variables if all(a is b for a, b in zip(made, variables)) else type(variables)(made)
+        return updated(variables, made)
 
     def rewrite_if(self, op: IfStmt) -> Stmt:
         condition = self.rewrite(op.condition)
@@ -341,7 +342,7 @@ class Converter(EmittingRewriter):
                 values.append(tile)
             else:
                 values.append(self.rewrite(value))
-        return op if all(a is b for a, b in zip(values, op.values)) else op.replace(values=type(op.values)(values))
+        return op.replace(values=updated(op.values, values))
 
     def _is_uneven(self, target: Var, tile: Expr) -> bool:
         """Whether a tile comes back to a loop, or out of a branch, with another valid region."""
@@ -351,7 +352,7 @@ class Converter(EmittingRewriter):
 
     def rewrite_return(self, op: ReturnStmt) -> Stmt:
         values = [self._returned(i, value) for i, value in enumerate(op.value)]
-        return op if all(a is b for a, b in zip(values, op.value)) else op.replace(value=type(op.value)(values))
+        return op.replace(value=updated(op.value, values))
 
     def _returned(self, index: int, value: Expr) -> Expr:
         if not is_tensor(value) or (isinstance(value, Var) and not self.is_tile(value)):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.expr import Call, Expr, Var, tile_type_of
-from ...ir.node import NodeList
+from ...ir.node import NodeList, same_objects
 from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, YieldStmt, flatten_to_stmts, seq
 from ...ir.types import TileType
 from ...ir.visitor import find_all
@@ -65,8 +65,7 @@ def _freed(stmts: list[Stmt], stmt: AssignStmt, pop: Call, names: set[Var]) -> l
     if isinstance(leaving, (YieldStmt, ReturnStmt)):
         return [*rest[:last], *_leaving(leaving, names, freeing), *rest[last + 1 :]]
     made_stmts = [*rest[: last + 1], freeing, *rest[last + 1 :]]
-    same = len(made_stmts) == len(stmts) and all(a is b for a, b in zip(made_stmts, stmts))
-    return stmts if same else made_stmts
+    return stmts if same_objects(stmts, made_stmts) else made_stmts
 
 
 def _leaving(leaving: YieldStmt | ReturnStmt, names: set[Var], free: EvalStmt) -> list[Stmt]:

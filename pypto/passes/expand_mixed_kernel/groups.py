@@ -10,7 +10,7 @@ from ...errors import InternalError, user_error
 from ...ir.enums import FunctionType
 from ...ir.expr import Call, Expr, GlobalVar, Submit
 from ...ir.functor import deep_clone
-from ...ir.node import NodeList
+from ...ir.node import NodeList, same_objects
 from ...ir.program import Function, summarize
 from ...ir.visitor import Rewriter, find_all, substitute
 
@@ -51,7 +51,7 @@ def _member_calls(group: Function, by_name: Mapping[str, Function]) -> list[Invo
 
 
 def _is_whole(call: Invocation, group: Function) -> bool:
-    return len(call.args) == len(group.params) and all(a is b for a, b in zip(call.args, group.params))
+    return same_objects(call.args, group.params)
 
 
 def _forwards(call: Invocation, group: Function) -> bool:

@@ -9,6 +9,7 @@ from ...errors import user_error
 from ...ir.enums import MemorySpace, PadValue, TensorLayout
 from ...ir.expr import Call, Expr, MakeTuple, Var, index_const
 from ...ir.naming import written_name
+from ...ir.node import same_objects
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, Stmt, seq
 from ...ir.types import TensorType, TileType, Type
@@ -88,7 +89,7 @@ class Flattener(EmittingRewriter):
     def recreate(self, call: Call) -> Expr:
         """The same operator on flattened arguments."""
         args = [self.rewrite(a) for a in call.args]
-        if is_flat(call.type) and all(a is b for a, b in zip(args, call.args)):
+        if is_flat(call.type) and same_objects(args, call.args):
             return self.generic(call)
         decl = decl_of(call)
         if decl is None:

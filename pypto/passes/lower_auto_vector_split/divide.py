@@ -9,7 +9,7 @@ from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, SplitMode
 from ...ir.expr import Call, Expr, IterArg, Var, index_const, tile_type_of
 from ...ir.naming import written_name
-from ...ir.node import NodeList
+from ...ir.node import NodeList, updated
 from ...ir.stmt import (
     AssignStmt,
     EvalStmt,
@@ -246,8 +246,8 @@ class Divider(Rewriter):
         changes["body"] = self.body(stmt.body, carried)
         return stmt.replace(
             **changes,
-            iter_args=_same(carried, stmt.iter_args),
-            return_vars=_same(self._carried(stmt.return_vars, carried), stmt.return_vars),
+            iter_args=updated(stmt.iter_args, carried),
+            return_vars=updated(stmt.return_vars, self._carried(stmt.return_vars, carried)),
         )
 
     def _branch(self, stmt: IfStmt) -> Stmt:
@@ -258,9 +258,8 @@ class Divider(Rewriter):
         for values in zip(*ends):
             self._check_meeting(values[0], values[-1], stmt)
         results = self._carried(stmt.return_vars, ends[0] if ends and stmt.return_vars else [])
-        return stmt.replace(
-            condition=condition, then_body=then_body, else_body=else_body, return_vars=_same(results, stmt.return_vars)
-        )
+        results = updated(stmt.return_vars, results)
+        return stmt.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
 
     def _check_meeting(self, a: Expr, b: Expr, at: Stmt) -> None:
         if self.share_of(a) != self.share_of(b):
@@ -277,11 +276,7 @@ class Divider(Rewriter):
         for value, target in zip(values, self._targets[-1] if self._targets else ()):
             if isinstance(target.type, TileType):
                 self._check_meeting(target, value, op)
-        return op.replace(values=_same(values, op.values))
-
-
-def _same(made: Sequence[Any], before: NodeList) -> NodeList:
-    return before if all(a is b for a, b in zip(made, before)) and len(made) == len(before) else NodeList(made)
+        return op.replace(values=updated(op.values, values))
 
 
 def _yielded(body: Stmt) -> Sequence[Expr]:
