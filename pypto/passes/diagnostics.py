@@ -109,8 +109,8 @@ def advise(context: PassContext, phase: DiagnosticPhase, program: Program) -> No
     """Run the checks of ``phase`` that ``context`` leaves on, and tell the user."""
     if context.diagnostic_phase is DiagnosticPhase.NONE:
         return
-    enabled = DiagnosticCheckRegistry.get_all_checks().difference(context.disabled_diagnostics)
-    found = DiagnosticCheckRegistry.run_checks(enabled, phase, program)
+    due = [c for c, r in _CHECKS.items() if r.phase is phase and c not in context.disabled_diagnostics]
+    found = DiagnosticCheckRegistry.run_checks(due, phase, program)
     hints = [d for d in found if d.severity is _HINT]
     for diagnostic in found:
         if diagnostic.severity is _WARNING:

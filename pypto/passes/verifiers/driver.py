@@ -7,6 +7,7 @@ A rule defines ``visit_<kind>`` (before a node's parts), ``leave_<kind>`` (after
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 from ...errors import Diagnostic
@@ -52,6 +53,14 @@ class Rule:
         """It ends."""
 
 
+@cache
+def _hook_name(rule: type[Rule], node: type, prefix: str) -> str | None:
+    """The method of ``rule`` for nodes of class ``node``: the most specific there is."""
+    kinds = (base.__dict__.get("node_kind") for base in node.__mro__)
+    names = (f"{prefix}_{kind}" for kind in kinds if kind)
+    return next((name for name in names if hasattr(rule, name)), None)
+
+
 _EVENTS = ("exit_function", "use", "define", "enter_scope", "exit_scope")
 _ONLY_EXPRESSIONS = (AssignStmt, EvalStmt, YieldStmt, ReturnStmt)
 
@@ -73,12 +82,9 @@ class _Driver:
         before, after = [], []
         for rule in self._rules:
             for hooks, prefix in ((before, "visit"), (after, "leave")):
-                for base in cls.__mro__:
-                    kind = base.__dict__.get("node_kind")
-                    hook = getattr(rule, f"{prefix}_{kind}", None) if kind else None
-                    if hook is not None:
-                        hooks.append(hook)
-                        break
+                name = _hook_name(type(rule), cls, prefix)
+                if name is not None:
+                    hooks.append(getattr(rule, name))
         made = self._plans[cls] = (before, self._descent(cls), after)
         return made
 
