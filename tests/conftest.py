@@ -15,3 +15,17 @@ def no_backend_left_selected() -> Iterator[None]:
     backend.reset_for_testing()
     yield
     backend.reset_for_testing()
+
+
+@pytest.fixture
+def on_910b() -> None:
+    from pypto import backend
+
+    backend.set_backend_type(backend.BackendType.Ascend910B)
+
+
+@pytest.fixture
+def on_950() -> None:
+    from pypto import backend
+
+    backend.set_backend_type(backend.BackendType.Ascend950)

@@ -1,8 +1,9 @@
 """Orchestrations as passes leave them, written by hand, and the C++ statements they become."""
 
-import textwrap
 
-import pypto.language as pl
+import text_programs
+from text_programs import method
+
 from pypto import codegen
 from pypto.ir import FunctionType
 
@@ -31,9 +32,7 @@ UPDATE = '{"arg_directions": [pl.adir.input, pl.adir.inout]}'
 def program(body, parameters=f"x: {T}, out: pl.Out[{T}]", kernels=KERNELS):
     """A program whose Orchestration function ``main`` consists of ``body``."""
     decorator = "@pl.function(type=pl.FunctionType.Orchestration, auto_scope=False)"
-    head = f"    {decorator}\n    def main(self, {parameters}):\n"
-    text = textwrap.indent(textwrap.dedent(body).strip(), " " * 8)
-    return pl.parse_program(f"import pypto.language as pl\n@pl.program\nclass P:{kernels}{head}{text}\n")
+    return text_programs.program(kernels, method("main", parameters, body, decorator=decorator))
 
 
 def generate(made):

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import pytest
+import text_programs
 
-import pypto.language as pl
 from pypto import ir, passes
 from pypto.errors import Diagnosed
 from pypto.passes.pipeline import check_roundtrip
 
-KERNEL = """
-import pypto.language as pl
-
-@pl.program
-class Before:
-    @pl.function(type=pl.FunctionType.InCore)
-    def kernel(self, w: {tensor}, n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 32], pl.INT8]]):
-{body}
-"""
 WEIGHT = "pl.Tensor[[256, 512], pl.INT8, pl.NZ]"
 
 
 def kernel(body, tensor=WEIGHT):
     """A kernel of a weight ``w``, a scalar ``n`` and a tensor ``out``."""
-    lines = body if isinstance(body, str) else "\n".join(body)
-    indented = "\n".join("        " + line for line in lines.splitlines())
-    return pl.parse(KERNEL.format(tensor=tensor, body=indented))
+    params = f"w: {tensor}, n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 32], pl.INT8]]"
+    return text_programs.kernel(params, body if isinstance(body, str) else "\n".join(body))
 
 
 def load(offsets, window="[16, 32]", memory="pl.Mem.Mat"):

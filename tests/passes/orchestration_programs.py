@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import pypto.language as pl
+import text_programs
+from text_programs import ORCHESTRATION, method
+
 from pypto import ir
 
 KERNELS = """
@@ -28,19 +30,16 @@ KERNELS = """
         return b1, a1
 """
 
-HEADER = "@pl.function(type=pl.FunctionType.Orchestration)"
 PARAMS = (
-    "self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]], "
+    "x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]], "
     "io: pl.InOut[pl.Tensor[[16, 16], pl.FP32]], n: pl.Scalar[pl.INDEX]"
 )
 CREATE = "pl.create_tensor([16, 16], dtype=pl.FP32)"
 
 
-def program(body: str, more: str = "", header: str = HEADER):
+def program(body: str, more: str = "", header: str = ORCHESTRATION):
     """The kernels above, ``more`` functions, and ``main`` of `PARAMS` with ``body``."""
-    lines = "\n".join("        " + line for line in body.strip("\n").splitlines())
-    text = f"@pl.program\nclass Prog:\n{KERNELS}\n{more}\n    {header}\n    def main({PARAMS}):\n{lines}\n"
-    return pl.parse_program(text)
+    return text_programs.program(KERNELS, more, method("main", PARAMS, body, decorator=header))
 
 
 def calls(function):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from textwrap import dedent, indent
 
 import pytest
+import text_programs
+from text_programs import method
 
 import pypto.language as pl
 from pypto import ir, passes
@@ -12,20 +14,14 @@ from pypto.errors import InternalError
 from pypto.ir.structural import assert_structural_equal
 from pypto.ir.visitor import walk
 
-_HEAD = "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n"
-
 
 def program(*functions: str) -> ir.Program:
-    made = pl.parse(_HEAD + "\n".join(indent(dedent(f).strip("\n"), "    ") + "\n" for f in functions))
-    assert isinstance(made, ir.Program)
-    return made
+    return text_programs.program(*(indent(dedent(f).strip("\n"), "    ") + "\n" for f in functions))
 
 
 def kernel(params: str, lines: str, result: str = "", kind: str = "InCore") -> str:
     """Text of a method ``kernel`` of ``lines``."""
-    returns = f" -> {result}" if result else ""
-    body = indent(dedent(lines).strip("\n"), "    ")
-    return f"@pl.function(type=pl.FunctionType.{kind})\ndef kernel(self, {params}){returns}:\n{body}"
+    return method("kernel", params, lines, result, f"@pl.function(type=pl.FunctionType.{kind})")
 
 
 def convert(before: ir.Program) -> ir.Program:

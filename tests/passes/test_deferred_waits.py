@@ -5,8 +5,8 @@ from __future__ import annotations
 from textwrap import dedent, indent
 
 import pytest
+from text_programs import ORCHESTRATION, method, program
 
-import pypto.language as pl
 from pypto import ir, passes
 from pypto.errors import KernelValueError
 
@@ -15,31 +15,20 @@ PARAMS = (
     "signal: pld.DistributedTensor[[80, 1], pl.INT32], counts: pl.Tensor[[80], pl.INT32], "
     "other: pl.Tensor[[80], pl.INT32], me: pl.Scalar[pl.INT32]"
 )
-HEAD = "import pypto.language as pl\nimport pypto.language.distributed as pld\n\n@pl.program\nclass Waits:\n"
 
 
 def region(body: str, scope: str = "pl.at(level=pl.Level.CORE_GROUP, name_hint='waiter')") -> ir.Program:
     """``body`` as a region of an orchestration."""
-    text = "    @pl.function(type=pl.FunctionType.Orchestration)\n"
-    text += f"    def main(self, {PARAMS}):\n        with {scope}:\n"
-    made = pl.parse(HEAD + text + indent(dedent(body).strip(), " " * 12) + "\n")
-    assert isinstance(made, ir.Program)
+    made = program(method("main", PARAMS, f"with {scope}:\n{indent(dedent(body).strip(), '    ')}", "", ORCHESTRATION))
     return passes.outline_incore_scopes()(passes.convert_to_ssa()(made))
 
 
 def expanded(attrs: str, call: str, kind: str = "Orchestration") -> ir.Program:
     """A kernel that registers a condition, with ``attrs``, and a function that says ``call``."""
-    made = pl.parse(f"""{HEAD}
-    @pl.function(type=pl.FunctionType.InCore)
-    def waiter(self, {PARAMS}):
-        pl.func_attr({attrs})
-        {WAIT.format(0, 1)}
-
-    @pl.function(type=pl.FunctionType.{kind})
-    def main(self, {PARAMS}):
-        {call}
-""")
-    assert isinstance(made, ir.Program)
+    made = program(
+        method("waiter", PARAMS, f"pl.func_attr({attrs})\n{WAIT.format(0, 1)}"),
+        method("main", PARAMS, call, decorator=f"@pl.function(type=pl.FunctionType.{kind})"),
+    )
     steps = (passes.convert_to_ssa, passes.infer_tile_memory_space, passes.expand_mixed_kernel)
     for step in steps:
         made = step()(made)

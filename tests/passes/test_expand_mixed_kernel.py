@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from textwrap import dedent, indent
 
 import pytest
 from checking import findings, run
+from text_programs import method, program
 
 import pypto.language as pl
 from pypto import backend, ir, passes
@@ -24,21 +24,14 @@ c = pl.matmul(ta, tb)
 
 
 @pytest.fixture(params=[backend.BackendType.Ascend910B, backend.BackendType.Ascend950], ids=["910B", "950"])
-def target(request: pytest.FixtureRequest) -> Iterator[backend.Target]:
-    backend.reset_for_testing()
+def target(request: pytest.FixtureRequest) -> backend.Target:
     backend.set_backend_type(request.param)
-    yield request.param.target
-    backend.reset_for_testing()
+    return request.param.target
 
 
-def kernel(body: str, params: str = ABC, decorator: str = "type=pl.FunctionType.InCore", more: str = "") -> ir.Program:
-    text = (
-        f"import pypto.language as pl\n\n@pl.program\nclass Kernels:\n    @pl.function({decorator})\n"
-        f"    def kernel(self, {params}):\n{indent(dedent(body).strip(), ' ' * 8)}\n{indent(dedent(more), ' ' * 4)}"
-    )
-    made = pl.parse(text)
-    assert isinstance(made, ir.Program)
-    return made
+def kernel(body: str, params: str = ABC, options: str = "type=pl.FunctionType.InCore", more: str = "") -> ir.Program:
+    made = method("kernel", params, body, decorator=f"@pl.function({options})")
+    return program(made, indent(dedent(more), " " * 4))
 
 
 def expand(before: ir.Program) -> ir.Program:
@@ -90,7 +83,7 @@ def test_a_product_that_the_vector_core_goes_on_with(target: backend.Target) -> 
 
 
 def test_the_pipe_is_set_up_on_both_sides(target: backend.Target) -> None:
-    after = expand(kernel(CUBE_TO_VECTOR, decorator='type=pl.FunctionType.InCore, attrs={"slot_num": 3}'))
+    after = expand(kernel(CUBE_TO_VECTOR, options='type=pl.FunctionType.InCore, attrs={"slot_num": 3}'))
     setup = {n.op.name: n for f in after.functions.values() for n in walk(f.body) if isinstance(n, ir.Call)}
     ring = setup["system.reserve_buffer"]
     assert ring.kwargs == {"name": "kernel_c2v_slot_buffer", "size": 3 * 16 * 32 * 4, "base": -1}

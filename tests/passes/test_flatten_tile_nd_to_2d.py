@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
-
 import pytest
+from text_programs import kernel
 
 import pypto.language as pl
 from pypto import ir, passes
@@ -19,13 +18,7 @@ BATCH = (
 
 
 def program(params: str, lines: str) -> ir.Program:
-    text = (
-        "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n"
-        f"    @pl.function(type=pl.FunctionType.InCore)\n    def kernel(self, {params}):\n"
-    )
-    made = pl.parse(text + indent(dedent(lines).strip("\n"), " " * 8) + "\n")
-    assert isinstance(made, ir.Program)
-    return passes.convert_to_ssa()(made)
+    return passes.convert_to_ssa()(kernel(params, lines))
 
 
 def flatten(params: str, lines: str) -> ir.Program:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import text_programs
+from text_programs import ORCHESTRATION, method
 
 import pypto.language as pl
 from pypto import passes
@@ -36,10 +38,8 @@ ROW = "pl.create_tensor([1, 16], dtype=pl.FP32)"
 
 
 def program(body, params="out: pl.Out[pl.Tensor[[4, 16], pl.FP32]], n: pl.Scalar[pl.INDEX]"):
-    lines = "\n".join("        " + line for line in body.strip("\n").splitlines())
-    header = f"    def main(self, x: pl.Tensor[[4, 16], pl.FP32], {params}):"
-    host = f"    @pl.function(type=pl.FunctionType.Orchestration)\n{header}\n{lines}\n"
-    return pl.parse_program(f"@pl.program\nclass Prog:\n{KERNELS}\n{host}")
+    main = method("main", f"x: pl.Tensor[[4, 16], pl.FP32], {params}", body, decorator=ORCHESTRATION)
+    return text_programs.program(KERNELS, main)
 
 
 def fused(body, **options):

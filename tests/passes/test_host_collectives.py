@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from text_programs import ORCHESTRATION, method, program
 
 import pypto.language as pl
 import pypto.language.distributed as pld
@@ -17,25 +18,12 @@ SIGNALS, DOMAINS, LOWER = (
 
 
 def host(body: str, params: str = "") -> ir.Program:
-    lines = "\n".join("        " + line for line in body.strip().split("\n"))
-    return pl.parse_program(f"""
-import pypto.language as pl
-import pypto.language.distributed as pld
-
-@pl.program
-class Ranks:
-    @pl.function(type=pl.FunctionType.Orchestration)
-    def chip(self, data: pld.DistributedTensor[[4, 64], pl.FP32]) -> pld.DistributedTensor[[4, 64], pl.FP32]:
-        return data
-
-    @pl.function(type=pl.FunctionType.Orchestration)
-    def meet(self, signal: pld.DistributedTensor[[4, 1], pl.INT32]):
-        return
-
-    @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
-    def main(self{params}):
-{lines}
-""")
+    window, signal = "pld.DistributedTensor[[4, 64], pl.FP32]", "pld.DistributedTensor[[4, 1], pl.INT32]"
+    return program(
+        method("chip", f"data: {window}", "return data", window, ORCHESTRATION),
+        method("meet", f"signal: {signal}", "return", decorator=ORCHESTRATION),
+        method("main", params, body, decorator="@pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)"),
+    )
 
 
 def run(program, *factories):
@@ -216,7 +204,7 @@ def test_collectives_that_would_hang_or_race_are_refused(text, message):
 
 def test_data_that_is_in_no_window_is_refused():
     text = WINDOWS + EVERY + "pld.tensor.allgather(row, data, signal)"
-    program = DOMAINS()(host(text, ", row: pl.Tensor[[1, 64], pl.FP32]"))
+    program = DOMAINS()(host(text, "row: pl.Tensor[[1, 64], pl.FP32]"))
     with pytest.raises(ValueError, match="input must be a window-bound DistributedTensor"):
         LOWER()(program)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from textwrap import dedent, indent
+from textwrap import dedent
 
 import numpy as np
 import pytest
+from text_programs import kernel
 
 import pypto.language as pl
 from pypto import backend, ir, passes
@@ -20,21 +20,8 @@ R = np.random.default_rng(11)
 MATRICES = "a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], out: pl.Out[pl.Tensor[[16, 32], pl.FP32]]"
 
 
-@pytest.fixture(autouse=True)
-def _no_backend() -> Iterator[None]:
-    backend.reset_for_testing()
-    yield
-    backend.reset_for_testing()
-
-
 def program(params: str, lines: str) -> ir.Program:
-    text = (
-        "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n"
-        f"    @pl.function(type=pl.FunctionType.InCore)\n    def kernel(self, {params}):\n"
-    )
-    made = pl.parse(text + indent(dedent(lines).strip("\n"), " " * 8) + "\n")
-    assert isinstance(made, ir.Program)
-    return passes.convert_to_ssa()(made)
+    return passes.convert_to_ssa()(kernel(params, lines))
 
 
 def block(lines: str) -> str:

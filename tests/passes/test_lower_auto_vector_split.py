@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from textwrap import dedent, indent
 
 import pytest
+import text_programs
 from checking import run, unchanged
 
 import pypto.language as pl
-from pypto import backend, ir, passes
+from pypto import ir, passes
 from pypto.errors import KernelValueError
 
 SEED = "seed: pl.Tensor[[16, 64], pl.FP16], w: pl.Tensor[[64, 32], pl.FP16], "
@@ -23,27 +23,14 @@ OUT = "out: pl.Out[pl.Tensor[[16, 32], pl.FP32]]"
 UP_DOWN, LEFT_RIGHT = '"split": pl.SplitMode.UP_DOWN', '"split": pl.SplitMode.LEFT_RIGHT'
 
 
-@pytest.fixture(autouse=True)
-def on_950() -> Iterator[None]:
-    backend.reset_for_testing()
-    backend.set_backend_type(backend.BackendType.Ascend950)
-    yield
-    backend.reset_for_testing()
-
-
+pytestmark = pytest.mark.usefixtures("on_950")
 STEPS = (passes.convert_to_ssa, passes.flatten_call_expr, passes.infer_tile_memory_space)
 
 
 def parsed(body: str, attrs: str, params: str) -> ir.Program:
-    lines = indent(dedent(body).strip(), " " * 8)
-    text = (
-        "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n"
-        f"    @pl.function(type=pl.FunctionType.InCore, attrs={{{attrs}}})\n"
-        f"    def kernel(self, {params}):\n{lines}\n"
+    return text_programs.kernel(
+        params, body, decorator=f"@pl.function(type=pl.FunctionType.InCore, attrs={{{attrs}}})"
     )
-    made = pl.parse(text)
-    assert isinstance(made, ir.Program)
-    return made
 
 
 def kernel(body: str, attrs: str, params: str = SEED + OUT) -> ir.Program:
@@ -135,19 +122,15 @@ def test_kernels_of_one_core_and_divided_ones_are_left() -> None:
 
 
 def region(mode: str, lines: str) -> ir.Program:
-    head = f"""
-import pypto.language as pl
-
-@pl.program
-class Kernels:
-    @pl.function
-    def main(self, a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], {OUT}):
-        with pl.at(level=pl.Level.CORE_GROUP):
-            c = pl.matmul(a, b, out_dtype=pl.FP32)
-            for lane in pl.split_aiv(2, mode=pl.SplitMode.{mode}):
+    params = f"a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], {OUT}"
+    body = f"""
+with pl.at(level=pl.Level.CORE_GROUP):
+    c = pl.matmul(a, b, out_dtype=pl.FP32)
+    for lane in pl.split_aiv(2, mode=pl.SplitMode.{mode}):
+{indent(dedent(lines).strip(), " " * 8)}
+return out
 """
-    made = pl.parse(head + indent(dedent(lines).strip(), " " * 16) + "\n        return out\n")
-    assert isinstance(made, ir.Program)
+    made = text_programs.program(text_programs.method("main", params, body, decorator="@pl.function"))
     pipeline = passes.PIPELINE[: passes.PIPELINE.index("lower_auto_vector_split") + 1]
     for name in pipeline:
         made = getattr(passes, name)()(made)

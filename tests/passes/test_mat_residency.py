@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from textwrap import indent
 
 import numpy as np
@@ -54,13 +53,6 @@ fresh = pl.create_tensor([16, 64], dtype=pl.FP16)
 fresh = self.fill(a, fresh)
 out = self.kernel(fresh, w, out)
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_backend() -> Iterator[None]:
-    backend.reset_for_testing()
-    yield
-    backend.reset_for_testing()
 
 
 def program(body: str = BODY, call: str = CALL, *changes: tuple[str, str]) -> ir.Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from text_programs import ORCHESTRATION, method, program
 
 import pypto.language as pl
 import pypto.language.distributed as pld
@@ -134,22 +135,12 @@ def test_without_distributed_tensors_nothing_changes():
 
 
 def chip(body: str) -> ir.Program:
-    lines = "\n".join("        " + line for line in body.strip().split("\n"))
-    return pl.parse_program(f"""
-import pypto.language as pl
-import pypto.language.distributed as pld
-
-@pl.program
-class Ranks:
-    @pl.function(type=pl.FunctionType.InCore)
-    def use(self, w: pld.DistributedTensor[[4, 8], pl.FP32]):
-        pld.system.wait(w, [0, 0], 1, cmp=pld.WaitCmp.Ge)
-
-    @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.InOut[pld.DistributedTensor[[4, 8], pl.FP32]], c: pl.Scalar[pl.BOOL],
-             y: pl.InOut[pld.DistributedTensor[[4, 8], pl.FP32]]):
-{lines}
-""")
+    window = "pld.DistributedTensor[[4, 8], pl.FP32]"
+    params = f"x: pl.InOut[{window}], c: pl.Scalar[pl.BOOL], y: pl.InOut[{window}]"
+    return program(
+        method("use", f"w: {window}", "pld.system.wait(w, [0, 0], 1, cmp=pld.WaitCmp.Ge)"),
+        method("main", params, body, decorator=ORCHESTRATION),
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from text_programs import ORCHESTRATION
 
 from pypto import ir, passes
 
 from .checking import check, findings, run, unchanged
-from .orchestration_programs import HEADER, program
+from .orchestration_programs import program
 
 P = passes.IRProperty
-PLACED = HEADER.replace(")", ", auto_scope=False)")
+PLACED = ORCHESTRATION.replace(")", ", auto_scope=False)")
 
 
 def expected(body):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import text_programs
+from text_programs import ORCHESTRATION, method
 
 import pypto.language as pl
 from pypto import ir, passes
@@ -28,11 +30,8 @@ X = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
 
 
 def program(body, params="x: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]", more=""):
-    lines = "\n".join("        " + line for line in body.strip("\n").splitlines())
-    header = f"    def main(self, {params}):"
-    host = f"    @pl.function(type=pl.FunctionType.Orchestration)\n{header}\n{lines}\n"
-    symbols = 'M = pl.dynamic("M")\nN = pl.dynamic("N")\n'
-    return pl.parse_program(f"{symbols}\n@pl.program\nclass Prog:\n{KERNELS}\n{more}\n{host}")
+    host = method("main", params, body, decorator=ORCHESTRATION)
+    return text_programs.program(KERNELS, more, host, head='M = pl.dynamic("M")\nN = pl.dynamic("N")\n')
 
 
 def lowered(source):

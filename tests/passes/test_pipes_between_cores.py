@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from checking import check, run, unchanged
 
@@ -13,13 +11,7 @@ from pypto.errors import KernelValueError
 from pypto.ir.visitor import walk
 from pypto.passes.pipe_workspace import ring_offsets
 
-
-@pytest.fixture(autouse=True)
-def on_910b() -> Iterator[None]:
-    backend.reset_for_testing()
-    backend.set_backend_type(backend.BackendType.Ascend910B)
-    yield
-    backend.reset_for_testing()
+pytestmark = pytest.mark.usefixtures("on_910b")
 
 
 CALLERS = """

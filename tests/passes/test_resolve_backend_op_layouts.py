@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
-
 import pytest
+from text_programs import kernel
 
-import pypto.language as pl
 from pypto import ir, passes
 from pypto.backend import ASCEND910B
 from pypto.ir.structural import assert_structural_equal
@@ -17,24 +15,14 @@ SUM = "t = pl.load(x, [0, 0], [16, 64])\ntmp = pl.tile.create([16, 64], dtype=pl
 STORE = "done = pl.store(y, [0, 0], out)\nreturn done"
 
 
-def program(params: str, lines: str) -> ir.Program:
-    text = (
-        "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n"
-        f"    @pl.function(type=pl.FunctionType.InCore)\n    def kernel(self, {params}):\n"
-    )
-    made = pl.parse(text + indent(dedent(lines).strip("\n"), " " * 8) + "\n")
-    assert isinstance(made, ir.Program)
-    return made
-
-
 def resolve(before: ir.Program) -> ir.Program:
     with passes.PassContext(target=ASCEND910B):
         return passes.resolve_backend_op_layouts()(before)
 
 
 def test_a_column_is_scaled_as_a_row() -> None:
-    made = resolve(program(COLUMN, SUM + "y = pl.tile.muls(s, 0.5)\n" + STORE))
-    expected = program(
+    made = resolve(kernel(COLUMN, SUM + "y = pl.tile.muls(s, 0.5)\n" + STORE))
+    expected = kernel(
         COLUMN,
         SUM + "r = pl.tile.reshape(s, [1, 16])\nm = pl.tile.muls(r, 0.5)\ny = pl.tile.reshape(m, [16, 1])\n" + STORE,
     )
@@ -43,8 +31,8 @@ def test_a_column_is_scaled_as_a_row() -> None:
 
 
 def test_both_operands_of_a_sum_of_columns() -> None:
-    made = resolve(program(COLUMN, SUM + "y = pl.tile.add(s, s)\n" + STORE))
-    expected = program(
+    made = resolve(kernel(COLUMN, SUM + "y = pl.tile.add(s, s)\n" + STORE))
+    expected = kernel(
         COLUMN,
         SUM
         + "a = pl.tile.reshape(s, [1, 16])\nb = pl.tile.reshape(s, [1, 16])\nm = pl.tile.add(a, b)\n"
@@ -56,7 +44,7 @@ def test_both_operands_of_a_sum_of_columns() -> None:
 
 def test_the_valid_rows_become_valid_columns() -> None:
     ragged = SUM.replace("[16, 64])\ntmp", "[16, 64], [n, 64])\ntmp")
-    made = resolve(program(COLUMN + ", n: pl.Scalar[pl.INDEX]", ragged + "y = pl.tile.exp(s)\n" + STORE))
+    made = resolve(kernel(COLUMN + ", n: pl.Scalar[pl.INDEX]", ragged + "y = pl.tile.exp(s)\n" + STORE))
     regions = [
         [getattr(d, "name_hint", getattr(d, "value", None)) for d in node.var.type.valid_shape]
         for node in walk(made)
@@ -70,7 +58,7 @@ def test_a_boxed_tile_is_copied_to_rows_and_back() -> None:
     params = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"
     kind = f"pl.Tile[[16, 64], pl.FP32, pl.Mem.Vec, pl.TileView({view})]"
     made = resolve(
-        program(
+        kernel(
             params,
             f"t = pl.load(x, [0, 0], [16, 64])\nb: {kind} = pl.tile.move(t, target_memory=pl.Mem.Vec, {view})\n"
             f"y: {kind} = pl.tile.exp(b)\n" + STORE,
@@ -82,19 +70,19 @@ def test_a_boxed_tile_is_copied_to_rows_and_back() -> None:
 
 def test_operators_that_take_columns_are_left_alone() -> None:
     params = "x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"
-    before = program(params, SUM + "y = pl.tile.row_expand_sub(t, s)\n" + STORE)
+    before = kernel(params, SUM + "y = pl.tile.row_expand_sub(t, s)\n" + STORE)
     assert resolve(before) is before
 
 
 def test_without_a_target_nothing_changes() -> None:
-    before = program(COLUMN, SUM + "y = pl.tile.exp(s)\n" + STORE)
+    before = kernel(COLUMN, SUM + "y = pl.tile.exp(s)\n" + STORE)
     assert passes.resolve_backend_op_layouts()(before) is before
 
 
 def test_a_mask_of_a_column_is_refused_with_the_form_that_works() -> None:
     lines = SUM + "m = pl.tile.cmps(s, 0.0, cmp_type=4)\ny = pl.tile.sel(m, s, s, s)\n" + STORE
     with pytest.raises(ValueError, match=r"(?s)has no row form.*pl\.reshape\(column, \[1, N\]\)"):
-        resolve(program(COLUMN, lines))
+        resolve(kernel(COLUMN, lines))
 
 
 REGIONS = "x: pl.Tensor[[16, 64], pl.FP32], n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]"
@@ -102,9 +90,9 @@ REGIONS = "x: pl.Tensor[[16, 64], pl.FP32], n: pl.Scalar[pl.INDEX], out: pl.Out[
 
 def test_operands_are_narrowed_to_what_the_result_holds() -> None:
     loads = "a = pl.load(x, [0, 0], [16, 64], [n, 64])\nb = pl.load(x, [0, 0], [16, 64], [16, 48])\n"
-    made = resolve(program(REGIONS, loads + "y = pl.tile.add(a, b)\n" + STORE))
+    made = resolve(kernel(REGIONS, loads + "y = pl.tile.add(a, b)\n" + STORE))
     narrow = "c = pl.tile.set_validshape(a, n, 48)\nd = pl.tile.set_validshape(b, n, 48)\n"
-    assert_structural_equal(made, program(REGIONS, loads + narrow + "y = pl.tile.add(c, d)\n" + STORE))
+    assert_structural_equal(made, kernel(REGIONS, loads + narrow + "y = pl.tile.add(c, d)\n" + STORE))
     assert resolve(made) is made
 
 
@@ -113,12 +101,12 @@ def test_the_vector_of_an_expansion_is_narrowed_along_its_own_dimension() -> Non
         "a = pl.load(x, [0, 0], [16, 64], [n, 64])\nt = pl.load(x, [0, 0], [16, 64])\n"
         "tmp = pl.tile.create([16, 64], dtype=pl.FP32)\nb = pl.tile.row_sum(t, tmp)\n"
     )
-    made = resolve(program(REGIONS, loads + "y = pl.tile.row_expand_mul(a, b)\n" + STORE))
+    made = resolve(kernel(REGIONS, loads + "y = pl.tile.row_expand_mul(a, b)\n" + STORE))
     narrow = "c = pl.tile.set_validshape(b, n, 1)\n"
-    assert_structural_equal(made, program(REGIONS, loads + narrow + "y = pl.tile.row_expand_mul(a, c)\n" + STORE))
+    assert_structural_equal(made, kernel(REGIONS, loads + narrow + "y = pl.tile.row_expand_mul(a, c)\n" + STORE))
 
 
 def test_scratch_keeps_its_region() -> None:
     lines = "a = pl.load(x, [0, 0], [16, 64], [n, 64])\ntmp = pl.tile.create([16, 64], dtype=pl.FP32)\n"
-    before = program(REGIONS, lines + "y = pl.tile.pows(a, 2.0, tmp)\n" + STORE)
+    before = kernel(REGIONS, lines + "y = pl.tile.pows(a, 2.0, tmp)\n" + STORE)
     assert resolve(before) is before

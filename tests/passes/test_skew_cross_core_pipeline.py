@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
-
 import pytest
 from checking import unchanged
+from text_programs import kernel
 
-import pypto.language as pl
 from pypto import ir, passes
 from pypto.ir.visitor import walk
 
@@ -23,13 +21,7 @@ for i in pl.pipeline(0, {stop}, 1, stage={stage}):
 
 def program(body: str) -> ir.Program:
     params = "x: pl.Tensor[[256, 64], pl.FP32], out: pl.Tensor[[256, 64], pl.FP32]"
-    lines = indent(dedent(body).strip(), " " * 8)
-    made = pl.parse(
-        "import pypto.language as pl\n\n@pl.program\nclass Kernels:\n    @pl.function(strict_ssa=True)\n"
-        f"    def kernel(self, {params}):\n{lines}\n"
-    )
-    assert isinstance(made, ir.Program)
-    return made
+    return kernel(params, body, decorator="@pl.function(strict_ssa=True)")
 
 
 def skewed(body: str) -> list[ir.Stmt]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textwrap import indent
+from text_programs import kernel
 
 import pypto.language as pl
 from pypto import ir, passes
@@ -10,19 +10,10 @@ from pypto.backend import get_target
 from pypto.codegen import generate_pto
 from pypto.passes.pipeline import default_passes
 
-_HEADER = "import pypto.language as pl\n\n"
-
 
 def program(params: str, lines: str, result: str = "pl.Tensor[[16, 64], pl.FP32]", type: str = "InCore") -> ir.Program:
     """A program of one function of ``lines``."""
-    returns = f" -> {result}" if result else ""
-    text = (
-        f"{_HEADER}@pl.program\nclass Kernel:\n"
-        f"    @pl.function(type=pl.FunctionType.{type})\n    def kernel(self, {params}){returns}:\n"
-    )
-    made = pl.parse(text + indent(lines.strip("\n"), " " * 8) + "\n")
-    assert isinstance(made, ir.Program)
-    return made
+    return kernel(params, lines, result, f"@pl.function(type=pl.FunctionType.{type})")
 
 
 def run(before: ir.Program) -> ir.Program:

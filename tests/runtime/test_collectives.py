@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from text_programs import kernel
 
 import pypto.language as pl
 
@@ -13,21 +14,7 @@ TYPES = {"FP32": np.float32, "FP16": np.float16, "INT32": np.int32}
 
 def program(params: str, body: str, target: str = "a2a3"):
     """A kernel that runs ``body``."""
-    lines = "\n".join("        " + line for line in body.strip().split("\n"))
-    return pl.compile(
-        pl.parse_program(f"""
-import pypto.language as pl
-import pypto.language.distributed as pld
-
-@pl.program
-class Kernel:
-    @pl.function(type=pl.FunctionType.InCore)
-    def kernel(self, {params}):
-{lines}
-"""),
-        target=target,
-        skip_ptoas=True,
-    )
+    return pl.compile(kernel(params, body), target=target, skip_ptoas=True)
 
 
 def window(name: str, shape: list[int], dtype: str = "FP32") -> str:
