@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from texts import lines as lines_with
 
 import pypto.language as pl
 import pypto.language.distributed as pld
@@ -14,10 +15,6 @@ def text_of(function, name="k", target=backend.ASCEND910B):
     with passes.PassContext(target=target):
         lowered = passes.run_pipeline(ir.Program([function], name))
     return codegen.generate_pto(lowered, target, locations=False)[function.name]
-
-
-def lines_with(text, word):
-    return [line.strip() for line in text.splitlines() if word in line]
 
 
 def test_a_peer_is_reached_by_the_distance_between_the_windows():

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from texts import lines
 
 import pypto.language as pl
 from pypto.codegen import kernel_kind
@@ -16,10 +17,6 @@ def pto_of(kernel, **options):
     (text,) = compiled.pto.values()
     verify_module(parse_module(text))
     return text
-
-
-def lines(text, word):
-    return [line.strip() for line in text.splitlines() if word in line]
 
 
 def test_a_kernel_becomes_one_module_with_its_parameters_in_order():

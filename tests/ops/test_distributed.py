@@ -1,6 +1,7 @@
 """Distributed operators: what they give, what they do to their arguments, what they refuse and how they say so."""
 
 import pytest
+from operands import refused
 
 import pypto.language.distributed as pld
 from pypto import ir
@@ -42,11 +43,6 @@ def scalar(name="n", dtype=INT32):
 
 PEER = scalar("peer")
 SIGNAL = window(4, 1, dtype=INT32, name="signal")
-
-
-def refused(message, op, /, *args, error=ValueError, **kwargs):
-    with pytest.raises(error, match=message):
-        op(*args, **kwargs)
 
 
 # All of them.

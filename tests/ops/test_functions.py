@@ -4,28 +4,16 @@ import inspect
 import warnings
 
 import pytest
+from operands import scalar, tensor, tile
 
 from pypto.dtypes import DataType
 from pypto.ir.enums import MemorySpace, PadValue
-from pypto.ir.expr import Add, BitAnd, Cast, FloatDiv, Max, Min, Neg, Var
+from pypto.ir.expr import Add, BitAnd, Cast, FloatDiv, Max, Min, Neg
 from pypto.ir.span import Span
-from pypto.ir.types import ScalarType, TensorType, TileType
 from pypto.ops import catalog, functions
 from pypto.ops.functions import exported, tensor as on_tensor, tile as on_tile, unified
 
 FP32, FP16, INT32 = DataType.FP32, DataType.FP16, DataType.INT32
-
-
-def tile(*shape, dtype=FP32, name="t"):
-    return Var(name, TileType(shape, dtype))
-
-
-def tensor(*shape, dtype=FP32, name="x"):
-    return Var(name, TensorType(shape, dtype))
-
-
-def scalar(dtype=FP32, name="s"):
-    return Var(name, ScalarType(dtype))
 
 
 # One operator.

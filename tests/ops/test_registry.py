@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+from operands import tensor, tile
 
 import pypto.language as pl
 from pypto.dtypes import DataType
@@ -10,20 +11,12 @@ from pypto.ir.enums import AtomicType, MemorySpace, PadValue
 from pypto.ir.expr import ConstFloat, ConstInt, MakeTuple, Var
 from pypto.ir.span import Span
 from pypto.ir.structural import assert_structural_equal
-from pypto.ir.types import ScalarType, TensorType, TileType, UnknownType
+from pypto.ir.types import ScalarType, UnknownType
 from pypto.ops import registry
 from pypto.ops.registry import ArgEffect, Core, OpError, OpTypeError, all_decls, build_ir_call, call, get_decl, rebind
 from pypto.ops.signature import parse_param, split_signature
 
 FP32, INT32 = DataType.FP32, DataType.INT32
-
-
-def tile(*shape, dtype=FP32, name="t", space=None):
-    return Var(name, TileType(shape, dtype, None, None, space))
-
-
-def tensor(*shape, dtype=FP32, name="x"):
-    return Var(name, TensorType(shape, dtype))
 
 
 # Completeness.

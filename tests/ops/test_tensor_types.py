@@ -1,6 +1,7 @@
 """Result types of tensor, array and system operators, and what is refused."""
 
 import pytest
+from operands import index, refused, shape, tensor, valid, values
 
 from pypto.dtypes import DataType
 from pypto.ir.enums import PadValue, TensorLayout
@@ -20,33 +21,6 @@ from pypto.ops.functions import array as A, prefetch as P, system as S, tensor a
 
 D = DataType
 ND, DN = TensorLayout.ND, TensorLayout.DN
-
-
-def tensor(*shape, dtype=D.FP32, valid=(), name="x", **view):
-    made = TensorView(valid_shape=valid, **view) if valid or view else None
-    return Var(name, TensorType(shape, dtype, None, made))
-
-
-def index(name="i"):
-    return Var(name, ScalarType(D.INDEX))
-
-
-def values(dims):
-    return [getattr(d, "value", d) for d in dims]
-
-
-def shape(call):
-    return values(call.type.shape)
-
-
-def valid(call):
-    return values(call.type.valid_shape)
-
-
-def refused(message, function, *args, **kwargs):
-    with pytest.raises(ValueError, match=message) as info:
-        function(*args, **kwargs)
-    return str(info.value)
 
 
 # Element by element.

@@ -1,11 +1,12 @@
 """Result types of tile operators: shape, dtype, valid region, layout, memory; and what is refused."""
 
 import pytest
+from operands import index, refused, shape, tensor, tile, valid, values
 
 from pypto.dtypes import DataType
 from pypto.ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
 from pypto.ir.expr import Min, Var, index_const
-from pypto.ir.types import PtrType, ScalarType, TensorType, TensorView, TileType, TileView
+from pypto.ir.types import PtrType, ScalarType
 from pypto.ops.functions import tile as T
 
 D = DataType
@@ -13,41 +14,9 @@ M = MemorySpace
 ROW, COL, FLAT = TileLayout.row_major, TileLayout.col_major, TileLayout.none_box
 
 
-def tile(*shape, dtype=D.FP32, valid=(), space=None, name="t", **view):
-    made = TileView(valid_shape=valid, **view) if valid or view else None
-    return Var(name, TileType(shape, dtype, None, made, space))
-
-
-def tensor(*shape, dtype=D.FP32, valid=(), name="x", **view):
-    made = TensorView(valid_shape=valid, **view) if valid or view else None
-    return Var(name, TensorType(shape, dtype, None, made))
-
-
-def index(name="i"):
-    return Var(name, ScalarType(D.INDEX))
-
-
-def values(dims):
-    return [getattr(d, "value", d) for d in dims]
-
-
-def shape(call):
-    return values(call.type.shape)
-
-
-def valid(call):
-    return values(call.type.valid_shape)
-
-
 def layout(call):
     view = call.type.get_effective_tile_view()
     return view.blayout, view.slayout, view.fractal
-
-
-def refused(message, function, *args, **kwargs):
-    with pytest.raises(ValueError, match=message) as info:
-        function(*args, **kwargs)
-    return str(info.value)
 
 
 # Loads and stores.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from texts import text_of
 
 import pypto.language as pl
-from pypto import backend, codegen, ir, passes
-from pypto.ir.pass_manager import OptimizationStrategy, PassManager
+from pypto import ir, passes
 from pypto.passes.acc_windows import acc_windows
 
 R = np.random.default_rng(3)
@@ -50,13 +50,6 @@ STORE = "out = pl.store(whole, [0, 0], out)"
 
 def assemble(name: str, at: int | str, row: int = 0) -> str:
     return f"whole = pl.tile.assemble(whole, {name}, [{row}, {at}])"
-
-
-def text_of(program: ir.Program) -> str:
-    backend.reset_for_testing()
-    backend.set_backend_type(backend.BackendType.Ascend910B)
-    lowered = PassManager.get_strategy(OptimizationStrategy.Default).run_passes(program)
-    return codegen.PTOCodegen().generate(lowered, emit_source_loc=False)
 
 
 THREE = [*product("p", 0, 64), *product("q", 64, 64), *product("r", 128, 64)]
