@@ -272,7 +272,8 @@ for _core in ("aic", "aiv"):
 def _handle(name: str, kind: type, words: str) -> Callable[[Bound], None]:
     def check(b: Bound) -> None:
         if not isinstance(b.type(name), kind):
-            raise b.fail(f"requires {name} to be a {words}, got {b.type(name)}")
+            article = "an" if words[0] in "AEIOU" else "a"
+            raise b.fail(f"requires {name} to be {article} {words}, got {b.type(name)}")
 
     return check
 
