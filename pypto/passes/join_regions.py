@@ -1,8 +1,9 @@
 """Valid regions where the values of a variable meet: after a branch, and around a loop.
 
 What meets there may differ in its valid region. The variable then has what is valid whichever value it has, and the
-others are narrowed to that. A region may depend on a scalar that is computed inside the loop or branch from what is
-known outside: that computation moves out first.
+others are narrowed to that, where they have no data further out, or nothing reads it: a tile or tensor that was
+created, or a loop's first value where the loop only meets it with what is narrower. A region may depend on a scalar
+that is computed inside the loop or branch from what is known outside: that computation moves out first.
 """
 
 from __future__ import annotations
@@ -31,10 +32,15 @@ from ..ir.stmt import (
 )
 from ..ir.types import ScalarType, TensorType, TileType, Type, same_but_region, with_region
 from ..ir.visitor import Rewriter, Visitor, splice
-from ..ops.rules import all_same, common_region, dims_text
+from ..ops.registry import get_decl
+from ..ops.rules import all_same, at_most, common_region, dims_text, same
+from .bodies import trip_count
 from .emitting import build, reinfer
 
 _DIVIDES = (E.FloorDiv, E.FloorMod)
+_CREATES = frozenset({"tensor.create", "tile.create"})
+_FILLS = frozenset({"tensor.full", "tile.full"})
+_NARROWS = frozenset({"tensor.set_validshape", "tile.set_validshape"})
 _PLAIN = (E.Add, E.Sub, E.Mul, E.Min, E.Max, E.Cast, E.Neg)
 
 
@@ -53,9 +59,13 @@ def has_regions(function: Function) -> bool:
 def join_regions(function: Function) -> Function:
     """``function``, in SSA form, with one valid region for each value that branches return and loops carry.
 
-    Raises KernelValueError for a region that only the loop or branch itself can tell.
+    Raises KernelValueError for a region that only the loop or branch itself can tell, and where data would be lost.
     """
-    return function.replace(body=_Joiner(function).rewrite(function.body))
+    joiner = _Joiner(function)
+    made = function.replace(body=joiner.rewrite(function.body))
+    if joiner.lost:
+        raise joiner.loss()
+    return made
 
 
 class _Assignments(Visitor):
@@ -103,6 +113,23 @@ class _Joiner(Rewriter):
         """What goes before the assignment at hand."""
         self._yielded: Sequence[Expr] | None = None
         """What the body at hand yields."""
+        self._made: dict[Expr, Expr] = {}
+        """What variables are assigned, and carried ones start as."""
+        self.lost: list[tuple[Expr, Type]] = []
+        """Values with data outside the region they are narrowed to."""
+
+    def loss(self) -> Exception:
+        """The error for the first value whose data would be lost."""
+        value, type = self.lost[0]
+        made = self._made.get(value)
+        return _loses(value, type, value.span if made is None else made.span)
+
+    def _is_empty(self, value: Expr) -> bool:
+        """Whether nothing was ever written to ``value`` outside of what it is narrowed to: it was only created."""
+        made = self._made.get(value)
+        if isinstance(made, Call):
+            return made.op.name in _CREATES or (made.op.name in _NARROWS and self._is_empty(made.args[0]))
+        return made is not None and self._is_empty(made)
 
     def visit_call(self, op: Call) -> Expr:
         made = self.generic(op)
@@ -134,6 +161,7 @@ class _Joiner(Rewriter):
         value = self.rewrite(op.value)
         emitted, self._emitted = self._emitted, []
         made = op.replace(value=value, var=self._retyped(op.var, value.type))
+        self._made[made.var] = value
         return [*emitted, made] if emitted else made
 
     def _retyped(self, var: Any, type: Type) -> Any:
@@ -189,9 +217,12 @@ class _Joiner(Rewriter):
         before: list[Stmt] = []
         inits = [self.rewrite(a.init_value) for a in op.iter_args]
         types = [i.type if same_but_region(a.type, i.type) else a.type for a, i in zip(op.iter_args, inits)]
+        lost = len(self.lost)
         while True:
+            del self.lost[lost:]
             starts = [self._narrowed(a, i, t) for a, i, t in zip(op.iter_args, inits, types)]
             args = [self._carried(a, s, t) for a, s, t in zip(op.iter_args, starts, types)]
+            self._made.update(zip(args, inits))
             if isinstance(op, WhileStmt):
                 changes["condition"] = self.rewrite(op.condition)
             body, yielded = self._body(op.body)
@@ -206,7 +237,10 @@ class _Joiner(Rewriter):
                 types = wanted
             else:
                 break
-        before += [_narrowing_stmt(start, init) for start, init in zip(starts, inits) if start is not init]
+        for arg, start, init in zip(args, starts, inits):
+            if start is not init:
+                before.append(_narrowing_stmt(start, init))
+                self._check_start(op, arg, init, body)
         made = op.replace(
             **changes,
             iter_args=_list_like(op.iter_args, args),
@@ -214,6 +248,14 @@ class _Joiner(Rewriter):
             return_vars=_list_like(op.return_vars, [self._retyped(v, t) for v, t in zip(op.return_vars, types)]),
         )
         return [*before, made] if before else made
+
+    def _check_start(self, loop: ForStmt | WhileStmt, arg: IterArg, init: Expr, body: Any) -> None:
+        """Note a first value whose data outside the narrowed region the loop, or what follows it, may read."""
+        met = _Meetings(arg)
+        met.visit(body)
+        constant = isinstance(made := self._made.get(init), Call) and made.op.name in _FILLS
+        if not self._is_empty(init) and (met.others or not (constant or trip_count(loop))):
+            self.lost.append((init, arg.type))
 
     def _narrowed(self, arg: Var, init: Expr, type: Type) -> Expr:
         return self._fresh(arg.name_hint, type, arg.span) if _is_wider(init.type, type) else init
@@ -240,6 +282,8 @@ class _Joiner(Rewriter):
             if _is_wider(value.type, type):
                 var = made[i] = self._fresh(variables[i].name_hint, type, value.span)
                 narrowed.append(_narrowing_stmt(var, value))
+                if not self._is_empty(value):
+                    self.lost.append((value, type))
         return _yielding(body, made, narrowed) if narrowed else body
 
     def _ahead(
@@ -271,6 +315,38 @@ class _Joiner(Rewriter):
                 raise _refused(values[i], *pairs[i], inside, span=defined.spans.get(values[i]))
             found.update(dict.fromkeys(ahead))
         return list(found)
+
+
+class _Meetings(Visitor):
+    """Uses of a carried value other than as an operand beside one that is valid no further than it."""
+
+    def __init__(self, arg: IterArg) -> None:
+        self._arg = arg
+        self.others = 0
+
+    def visit_var(self, op: Var) -> None:
+        self.others += op is self._arg
+
+    def visit_call(self, op: Call) -> None:
+        if not (_narrows_operands(op) and any(a is not self._arg and self._bounds(a) for a in op.args)):
+            self.generic(op)
+
+    def _bounds(self, other: Expr) -> bool:
+        kind, own = other.type, self._arg.type
+        if not isinstance(kind, (TensorType, TileType)) or not isinstance(own, (TensorType, TileType)):
+            return False
+        pairs = zip(kind.valid_shape, kind.shape, own.valid_shape, own.shape)
+        return len(kind.shape) == len(own.shape) and all(
+            same(a, b) or at_most(a, b) or same(b, extent) or (const_value(size) == 1 and same(b, extent))
+            for a, size, b, extent in pairs
+        )
+
+
+def _narrows_operands(call: Call) -> bool:
+    """Whether an operator's result is valid only where all of its operands are."""
+    decl = call.op.decl
+    form = None if decl is None or decl.tile_form is None else get_decl(decl.tile_form)
+    return any(d is not None and d.same_valid for d in (decl, form))
 
 
 class _Defined(Visitor):
@@ -393,6 +469,18 @@ def _refused(var: Any, known: Any, found: Any, inside: str, advice: str = "", sp
         span or var.span,
         f"{advice or f'compute its extents before the {inside}'}, or make the ragged block whole before it is used: "
         "pl.fillpad(block, pad_value=pl.PadValue.zero)",
+    )
+
+
+def _loses(value: Any, type: Any, span: Span) -> Exception:
+    """The error for data outside the region that is valid whichever value a variable has."""
+    return user_error(
+        ValueError,
+        f"{written_name(getattr(value, 'name_hint', 'value'))!r} is valid in {dims_text(value.type.valid_shape)} here, "
+        f"and in {dims_text(type.valid_shape)} on the other way it is made: what is further out would be lost",
+        span,
+        "give the values names of their own and store each, or make both valid alike: valid_shape= where they are "
+        "made, or pl.fillpad(value, pad_value=pl.PadValue.zero)",
     )
 
 
