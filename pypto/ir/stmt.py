@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ..errors import InternalError
 from .enums import ForKind, InlineLanguage, Level, Role, ScopeKind, SplitMode
-from .expr import Expr, IterArg, Var, index_const
+from .expr import Call, Expr, IterArg, Var, index_const
 from .node import DATA, EMPTY, MAPPING, NODE, NODES, IRNode, NodeList, define, ignore, node, node_list, use
 from .span import UNKNOWN_SPAN, Span
 
@@ -305,6 +305,19 @@ def flatten_to_stmts(stmt: Stmt | None) -> list[Stmt]:
     for s in stmt.stmts:
         flat.extend(flatten_to_stmts(s)) if isinstance(s, SeqStmts) else flat.append(s)
     return flat
+
+
+def leaf_value(stmt: Stmt) -> Expr | None:
+    """What a statement that holds no others evaluates; None for the others."""
+    if isinstance(stmt, AssignStmt):
+        return stmt.value
+    return stmt.expr if isinstance(stmt, EvalStmt) else None
+
+
+def call_of(stmt: Stmt, *names: str) -> Call | None:
+    """The call that a statement evaluates, of one of the operators ``names`` where they are given; else None."""
+    value = leaf_value(stmt)
+    return value if isinstance(value, Call) and (not names or value.op.name in names) else None
 
 
 def last_yield(body: Stmt | None) -> YieldStmt | None:

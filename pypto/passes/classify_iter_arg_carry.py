@@ -16,7 +16,7 @@ from typing import Any
 from ..dtypes import DataType
 from ..errors import user_error
 from ..ir.enums import ForKind, FunctionType
-from ..ir.expr import Call, Expr, IterArg, Submit, Var, const_value
+from ..ir.expr import Call, Expr, IterArg, Submit, Var
 from ..ir.functor import get_last_yield_stmt
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, RuntimeScopeStmt, Stmt
@@ -132,8 +132,8 @@ class _Classifier(BodyRewriter):
             return 0
         if op.kind is not ForKind.Parallel:
             return self._sizes.get(value, 0) if isinstance(value, Var) else 0
-        start, stop, step = (const_value(bound) for bound in (op.start, op.stop, op.step))
-        if not isinstance(start, int) or not isinstance(stop, int) or not isinstance(step, int) or step == 0:
+        trips = trip_count(op)
+        if trips is None:
             raise user_error(
                 ValueError,
                 "manual_scope: pl.parallel loops carrying a manual_scope dep (via ``deps=[...]``) must have a "
@@ -141,7 +141,7 @@ class _Classifier(BodyRewriter):
                 op.span,
                 "give pl.parallel a Python int, or collect the ids in a pl.array.create(n, pl.TASK_ID)",
             )
-        return len(range(start, stop, step))
+        return trips
 
 
 def _is_task_id(var: Var) -> bool:

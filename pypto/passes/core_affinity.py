@@ -8,7 +8,7 @@ from typing import Final
 
 from ..ir.enums import MemorySpace
 from ..ir.expr import Call, Expr
-from ..ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, flatten_to_stmts
+from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, flatten_to_stmts, leaf_value
 from ..ir.types import TileType
 from ..ops.registry import Core, decl_of
 
@@ -90,13 +90,6 @@ def _by_memory(call: Call) -> Affinity:
     if decl is not None and decl.core is Core.MOVE and isinstance(decl.result_space, str):
         return side_of(space_of(call))
     return Affinity.SHARED
-
-
-def leaf_value(stmt: Stmt) -> Expr | None:
-    """What a statement that holds no others evaluates; None for the others."""
-    if isinstance(stmt, AssignStmt):
-        return stmt.value
-    return stmt.expr if isinstance(stmt, EvalStmt) else None
 
 
 def bodies(stmt: Stmt) -> Iterable[Stmt]:

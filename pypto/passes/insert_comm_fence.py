@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..ir.expr import Call, Expr, GlobalVar, Submit, index_const
 from ..ir.program import Function
 from ..ir.span import Span
-from ..ir.stmt import AssignStmt, EvalStmt, Stmt, flatten_to_stmts, seq
+from ..ir.stmt import EvalStmt, Stmt, flatten_to_stmts, leaf_value, seq
 from ..ir.structural import structural_equal
 from ..ir.types import DistributedTensorType
 from ..ops.registry import ArgEffect, arg_effect, decl_of
@@ -55,7 +55,7 @@ class _Marker(BodyRewriter):
 
 def _markers(stmt: Stmt) -> list[Stmt]:
     """What has to follow ``stmt``."""
-    value = stmt.value if isinstance(stmt, AssignStmt) else stmt.expr if isinstance(stmt, EvalStmt) else None
+    value = leaf_value(stmt)
     if isinstance(value, Submit) or (isinstance(value, Call) and isinstance(value.op, GlobalVar)):
         return [_cacheinvalid(stmt.span), _fence(stmt.span)]
     if not isinstance(value, Call):

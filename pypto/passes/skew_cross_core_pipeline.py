@@ -19,14 +19,14 @@ from ..ir.expr import Call, Expr, IterArg, Var, index_const
 from ..ir.functor import deep_clone
 from ..ir.program import Function, summarize
 from ..ir.scalar import binary
-from ..ir.stmt import AssignStmt, ForStmt, Stmt, YieldStmt, flatten_to_stmts, seq
+from ..ir.stmt import AssignStmt, ForStmt, Stmt, YieldStmt, call_of, flatten_to_stmts, seq
 from ..ir.types import ScalarType, TensorType
 from ..ir.visitor import find_all, find_calls
 from ..ops.registry import ArgEffect, arg_effect, decl_of
 from ..ops.rules import value as known
 from .base import P, Pass, function_pass
 from .bodies import BodyRewriter
-from .core_affinity import POPS, PUSHES, SETUPS, leaf_value
+from .core_affinity import POPS, PUSHES, SETUPS
 from .pipe_workspace import slots_of
 
 _PUSHES: Final = frozenset(PUSHES.values())
@@ -120,8 +120,8 @@ def _pulled_apart(op: ForStmt) -> _Halves | None:
 
 
 def _leaf_name(stmt: Stmt) -> str:
-    value = leaf_value(stmt)
-    return value.op.name if isinstance(value, Call) else ""
+    call = call_of(stmt)
+    return call.op.name if call is not None else ""
 
 
 def _slice(stmts: Sequence[Stmt], push: int) -> list[Stmt] | None:

@@ -20,12 +20,12 @@ from ..ir.naming import written_name
 from ..ir.node import NodeList
 from ..ir.program import Function, Program, summarize
 from ..ir.scalar import build_scalar
-from ..ir.stmt import AssignStmt, EvalStmt, IfStmt, ReturnStmt, Stmt, flatten_to_stmts, seq
+from ..ir.stmt import AssignStmt, EvalStmt, IfStmt, ReturnStmt, Stmt, call_of, flatten_to_stmts, leaf_value, seq
 from ..ir.types import TileType
 from ..ir.visitor import find_calls
 from .base import P, Pass
 from .context import PassContext
-from .core_affinity import FREES, POPS, PUSHES, SETUPS, Affinity, leaf_value
+from .core_affinity import FREES, POPS, PUSHES, SETUPS, Affinity
 from .emitting import build
 from .expand_mixed_kernel.side import Kernel, Side, SideBuilder
 from .return_lineage import returned_params
@@ -116,8 +116,7 @@ def _return(function: Function) -> list[Stmt]:
 
 
 def _is_setup(stmt: Stmt) -> bool:
-    value = leaf_value(stmt)
-    return isinstance(value, Call) and value.op.name in _SETUP
+    return call_of(stmt, *_SETUP) is not None
 
 
 class _SecondLane(Side):
@@ -129,14 +128,13 @@ class _SecondLane(Side):
     returns = False
 
     def acts(self, stmt: Stmt) -> bool:
-        value = leaf_value(stmt)
-        if not isinstance(value, Call) or _is_setup(stmt):
+        call = call_of(stmt)
+        if call is None or call.op.name in _SETUP:
             return False
-        return value.op.name in _HANDSHAKES or (value.op.name.startswith("system.") and value.op.name not in _SETUP)
+        return call.op.name in _HANDSHAKES or call.op.name.startswith("system.")
 
     def operands(self, stmt: Stmt) -> Iterable[Expr]:
-        value = leaf_value(stmt)
-        return () if isinstance(value, Call) and value.op.name == _PUSH else super().operands(stmt)
+        return super().operands(stmt) if call_of(stmt, _PUSH) is None else ()
 
     def check_here(self, stmt: Stmt, var: Var) -> None:
         value = leaf_value(stmt)
@@ -152,9 +150,9 @@ class _SecondLane(Side):
 
 class _SecondBuilder(SideBuilder):
     def leaf(self, stmt: Stmt) -> list[Stmt]:
-        value = leaf_value(stmt)
-        if isinstance(value, Call) and value.op.name == _PUSH:
-            return self._pushed(stmt, value)
+        push = call_of(stmt, _PUSH)
+        if push is not None:
+            return self._pushed(stmt, push)
         if isinstance(stmt, AssignStmt) and isinstance(stmt.var.type, TileType):
             made = self.vars[stmt.var] = Var(stmt.var.name_hint, _empty(stmt.var.type), stmt.var.span)
             return [stmt.replace(var=made, value=stmt.value.replace(type=made.type))]

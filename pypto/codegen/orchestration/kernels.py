@@ -10,7 +10,7 @@ from ...ir.enums import ArgDirection, CoreType, FunctionType, ParamDirection
 from ...ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
 from ...ir.node import IRNode
 from ...ir.program import Function, Program, is_incore_type
-from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, flatten_to_stmts
+from ...ir.stmt import AssignStmt, ReturnStmt, Stmt, flatten_to_stmts, leaf_value
 from ...ir.types import TensorType
 from ...passes.pipe_workspace import buffer_of, workspace_elements
 from ..module import kernel_kind
@@ -154,7 +154,7 @@ def _one_of(results: Mapping[Expr, Sequence[Argument | None]], stmt: AssignStmt)
 
 
 def _launched(stmt: Stmt) -> Call | Submit | None:
-    value = stmt.value if isinstance(stmt, AssignStmt) else stmt.expr if isinstance(stmt, EvalStmt) else None
+    value = leaf_value(stmt)
     if isinstance(stmt, ReturnStmt) and len(stmt.values) == 1:
         value = stmt.values[0]
     return value if isinstance(value, (Call, Submit)) and isinstance(value.op, GlobalVar) else None

@@ -220,11 +220,9 @@ class Tiler:
         p, tile = self.product, self.tile
         valid = static_dims(p.valid) or (p.m, p.n)
         for col in range(0, valid[1], tile.n):
-            cols = min(tile.n, p.n - col)
-            row_bias = bias.at(self.code, index_const(col), cols) if bias is not None else None
+            column_bias = self._bias_at(bias, col)
             for row in range(0, valid[0], tile.m):
-                made = self.part(row, col, min(tile.m, p.m - row), cols, row_bias)
-                placer.dest = placer.place(self.code, made, index_const(row), index_const(col), placer.dest)
+                self._put(placer, row, col, column_bias)
         return placer.dest
 
     def nest(self, placer: Placer, bias: BiasSource | None) -> Expr:
@@ -236,11 +234,19 @@ class Tiler:
         edges = [(row, whole_n) for row in range(0, whole_m, tile.m) if whole_n < p.n]
         edges += [(whole_m, col) for col in range(0, p.n, tile.n) if whole_m < p.m]
         for row, col in edges:
-            rows, cols = min(tile.m, p.m - row), min(tile.n, p.n - col)
-            row_bias = bias.at(self.code, index_const(col), cols) if bias is not None else None
-            made = self.part(row, col, rows, cols, row_bias)
-            placer.dest = placer.place(self.code, made, index_const(row), index_const(col), placer.dest)
+            self._put(placer, row, col, self._bias_at(bias, col))
         return placer.dest
+
+    def _bias_at(self, bias: BiasSource | None, col: int) -> Var | None:
+        """The bias of the parts whose columns start at ``col``."""
+        cols = min(self.tile.n, self.product.n - col)
+        return bias.at(self.code, index_const(col), cols) if bias is not None else None
+
+    def _put(self, placer: Placer, row: int, col: int, bias: Var | None) -> None:
+        """The part at (``row``, ``col``), as large as a tile or what is left, in its place."""
+        rows, cols = min(self.tile.m, self.product.m - row), min(self.tile.n, self.product.n - col)
+        made = self.part(row, col, rows, cols, bias)
+        placer.dest = placer.place(self.code, made, index_const(row), index_const(col), placer.dest)
 
     def _interior(self, placer: Placer, bias: BiasSource | None, whole_m: int, whole_n: int) -> Var:
         """Two loops over whole tiles. The operand of the outer stays while the other's tiles go by."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from ...backend.target import Target
 from ...ir.enums import ForKind, MemorySpace
-from ...ir.expr import Call, Var, const_value
+from ...ir.expr import Call, Var
 from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, YieldStmt, flatten_to_stmts
 from ...ir.types import TileType
 from ...ir.visitor import Visitor
-from ..bodies import BodyRewriter
+from ..bodies import BodyRewriter, trip_count
+from ..core_affinity import space_of
 from ..lower_pipeline_loops import DOUBLE_BUFFER_C, OVERLAP_STORES, is_accumulator
 from ..memory_model import tile_bytes
 
@@ -31,11 +32,6 @@ def double_accumulators(function: Function, target: Target) -> Function:
     if not found.loops or found.total is None or found.total + found.extra > target.capacity(MemorySpace.Acc):
         return function
     return _Marker(found.loops).rewrite(function)
-
-
-def _space(value: object) -> MemorySpace | None:
-    type = getattr(value, "type", None)
-    return type.memory_space if isinstance(type, TileType) else None
 
 
 class _Accumulators(Visitor):
@@ -84,11 +80,9 @@ class _Marker(BodyRewriter):
 
 def _worthwhile(loop: ForStmt, stages: int, target: Target) -> int | None:
     """The bytes of the accumulator of a loop that gains by a second one."""
-    bounds = [const_value(e) for e in (loop.start, loop.stop, loop.step)]
-    if OVERLAP_STORES in loop.attrs or DOUBLE_BUFFER_C in loop.attrs or not all(isinstance(b, int) for b in bounds):
+    trips = trip_count(loop)
+    if OVERLAP_STORES in loop.attrs or DOUBLE_BUFFER_C in loop.attrs or trips is None:
         return None
-    start, stop, step = (int(b) for b in bounds if b is not None)
-    trips = len(range(start, stop, step)) if step else 0
     found = _product_and_drain(loop)
     if found is None or trips % stages:
         return None
@@ -114,7 +108,7 @@ def _product_and_drain(loop: ForStmt) -> tuple[Var, str] | None:
             return None
         if isinstance(stmt.value, Call):
             calls[stmt.var] = stmt.value
-    products = [var for var, call in calls.items() if _space(var) is MemorySpace.Acc or is_accumulator(call)]
+    products = [var for var, call in calls.items() if space_of(var) is MemorySpace.Acc or is_accumulator(call)]
     drains = [var for var, call in calls.items() if call.op.name in (_STORE, _ASSEMBLE, "tile.write")]
     if len(products) != 1 or len(drains) != 1:
         return None
@@ -128,14 +122,14 @@ def _product_and_drain(loop: ForStmt) -> tuple[Var, str] | None:
 
 def _brings_one_operand(loop: ForStmt, product: Call, calls: dict[Var, Call]) -> bool:
     """Whether one operand of a plain product is brought from Mat by the iteration, and the other stays."""
-    if product.op.name != "tile.matmul" or tuple(_space(a) for a in product.args) != _OPERANDS:
+    if product.op.name != "tile.matmul" or tuple(space_of(a) for a in product.args) != _OPERANDS:
         return False
     operands = [a for a in product.args if isinstance(a, Var)]
     moving = [calls[a] for a in operands if a in calls]
     carried = any(a is arg for a in operands for arg in loop.iter_args)
     if len(operands) != 2 or len(moving) != 1 or carried:
         return False
-    return moving[0].op.name in _TRANSFERS and _space(moving[0].args[0]) is MemorySpace.Mat
+    return moving[0].op.name in _TRANSFERS and space_of(moving[0].args[0]) is MemorySpace.Mat
 
 
 def _is_carried(loop: ForStmt, product: Var, result: Var, drain: Call, end: YieldStmt) -> bool:

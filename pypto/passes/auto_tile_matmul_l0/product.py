@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm
 
 from ...backend.formats import round_up
@@ -194,6 +194,5 @@ def chosen(config: L0TileConfig) -> L0TileResult | None:
 
 def whole_output(config: L0TileConfig) -> L0TileConfig:
     """The same question, but only for tiles that are all of the output."""
-    settings = {f: getattr(config, f) for f in config.__dataclass_fields__}
     closed = dict.fromkeys(("allow_a_stationary", "allow_b_stationary", "allow_double_buffer_c"), False)
-    return L0TileConfig(**{**settings, **closed, "min_m": config.M, "min_n": config.N})
+    return replace(config, **closed, min_m=config.M, min_n=config.N)

@@ -9,7 +9,7 @@ from ...dtypes import DataType
 from ...ir.enums import MemorySpace
 from ...ir.expr import Call, Expr, MakeTuple, Var, index_const, tile_type_of
 from ...ir.program import Function
-from ...ir.stmt import AssignStmt, EvalStmt, Stmt, flatten_to_stmts, seq
+from ...ir.stmt import AssignStmt, Stmt, call_of, flatten_to_stmts, seq
 from ...ir.types import same_dims, static_dims
 from ...ops.kinds import ROUND_MODES
 from ...ops.registry import ArgEffect, arg_effect, decl_of
@@ -194,7 +194,7 @@ class _Rewriter(BodyRewriter):
             found = self._bias_load(block, index, product, store)
             if found is None:
                 return None
-            load = _call_of(found)
+            load = call_of(found)
             self._dropped.add(found)
         block.changed = True
         if store is not None:
@@ -252,7 +252,7 @@ class _Rewriter(BodyRewriter):
     @staticmethod
     def _may_pass(stmt: Stmt, product: Product) -> bool:
         """Whether ``stmt`` may go before the product that precedes it: it does not write what that reads."""
-        call = _call_of(stmt)
+        call = call_of(stmt)
         decl = decl_of(call) if call is not None else None
         if call is None or decl is None:
             return False
@@ -267,7 +267,7 @@ class _Rewriter(BodyRewriter):
         """The load that is all there is to a bias, if its windows may be loaded where they are used."""
         assert product.bias is not None
         for stmt in reversed(block.stmts[:index]):
-            call = _call_of(stmt)
+            call = call_of(stmt)
             if call is None or call.op.name != "tile.load":
                 break
             if isinstance(stmt, AssignStmt) and stmt.var is product.bias:
@@ -285,7 +285,7 @@ class _Rewriter(BodyRewriter):
 
     def _apart(self, load: Call, store: Stmt) -> bool:
         """Whether what is loaded cannot be what is stored to, part by part."""
-        written = _call_of(store)
+        written = call_of(store)
         sharing = Sharing(self._function)
         tensors = [load.args[0], written.args[2] if written is not None else None]
         buffers = [sharing.find(t) for t in tensors if isinstance(t, Var)]
@@ -296,10 +296,11 @@ class _Rewriter(BodyRewriter):
     def _folded_cast(self, product: Product) -> AssignStmt | None:
         """The cast that is all the use of a product, if writing to Mat converts as it does and products read it."""
         found = self._uses.of(product.var)
-        if len(found) != 1 or found[0][1].op.name != "tile.cast" or not isinstance(found[0][0], AssignStmt):
+        if len(found) != 1:
             return None
         stmt, call = found[0]
-        assert isinstance(stmt, AssignStmt)
+        if call.op.name != "tile.cast" or not isinstance(stmt, AssignStmt):
+            return None
         if not self._uses.multiplied_only(stmt.var):
             return None
         source, made = tile_type_of(product.call).dtype, tile_type_of(call).dtype
@@ -345,11 +346,6 @@ def _no_place(product: Product) -> str:
     if product.acc is not None:
         return "is not tiled: its accumulator exceeds L0C, and belongs to its caller"
     return "is not tiled: its result exceeds L0C and is neither stored as a whole nor only multiplied"
-
-
-def _call_of(stmt: Stmt) -> Call | None:
-    value = stmt.value if isinstance(stmt, AssignStmt) else stmt.expr if isinstance(stmt, EvalStmt) else None
-    return value if isinstance(value, Call) else None
 
 
 def _is_whole(dest: Expr) -> bool:

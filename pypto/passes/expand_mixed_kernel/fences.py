@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...errors import user_error
-from ...ir.expr import Call, Expr, Var
+from ...ir.expr import Expr, Var
 from ...ir.naming import written_name
-from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, Stmt, WhileStmt
+from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, Stmt, WhileStmt, call_of
 from ...ir.types import TensorType
 from ...ops.registry import ArgEffect, arg_effect
-from ..core_affinity import Affinity, leaf_value
+from ..core_affinity import Affinity
 from .crossings import Crossing
 
 _READS_HERE: Final = frozenset({"tensor.read"})
@@ -72,8 +72,8 @@ def _accesses(
 ) -> list[_Access]:
     found: list[_Access] = []
     for index, stmt in enumerate(leaves):
-        call = leaf_value(stmt)
-        if not isinstance(call, Call) or affinity[stmt] is Affinity.MIXED:
+        call = call_of(stmt)
+        if call is None or affinity[stmt] is Affinity.MIXED:
             continue
         for i, arg in enumerate(call.args):
             if not isinstance(arg.type, TensorType):
@@ -117,8 +117,8 @@ def _between(
 
 
 def _fence(write: _Access) -> Fence:
-    call = leaf_value(write.stmt)
-    source: Expr | None = call.args[0] if isinstance(call, Call) and call.op.name == "tile.store" else None
+    store = call_of(write.stmt, "tile.store")
+    source = store.args[0] if store is not None else None
     if not isinstance(source, Var) or not isinstance(write.stmt, (AssignStmt, EvalStmt)):
         raise user_error(
             ValueError,

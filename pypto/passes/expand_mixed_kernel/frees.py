@@ -11,18 +11,17 @@ from typing import Any
 
 from ...ir.expr import Call, Expr, Var, tile_type_of
 from ...ir.node import NodeList, same_objects
-from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, YieldStmt, flatten_to_stmts, seq
+from ...ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt, YieldStmt, call_of, flatten_to_stmts, seq
 from ...ir.types import TileType
 from ...ir.visitor import find_all
 from ...ops.registry import call, decl_of
 from ..bodies import BodyRewriter, FlowVisitor
-from ..core_affinity import FREE_OF, leaf_value
+from ..core_affinity import FREE_OF
 
 
 def pop_of(stmt: Stmt) -> Call | None:
     """The pop a statement is."""
-    value = stmt.value if isinstance(stmt, AssignStmt) else None
-    return value if isinstance(value, Call) and value.op.name in FREE_OF else None
+    return call_of(stmt, *FREE_OF) if isinstance(stmt, AssignStmt) else None
 
 
 def with_frees(body: Stmt) -> Stmt:
@@ -119,7 +118,7 @@ def _reads(stmt: Stmt, names: set[Var]) -> bool:
 
 def _free_of(stmts: Sequence[Stmt], names: set[Var], pop: Call) -> Stmt | None:
     for stmt in stmts:
-        value = leaf_value(stmt)
-        if isinstance(value, Call) and value.op.name == FREE_OF[pop.op.name] and value.args[0] in names:
+        free = call_of(stmt, FREE_OF[pop.op.name])
+        if free is not None and free.args[0] in names:
             return stmt
     return None

@@ -29,13 +29,14 @@ from ...ir.stmt import (
     YieldStmt,
     flatten_to_stmts,
     last_yield,
+    leaf_value,
     seq,
 )
 from ...ir.types import TileType
 from ...ir.visitor import Rewriter, find_all
 from ...ops.registry import decl_of
 from ..buffer_roots import BufferRoots
-from ..core_affinity import Affinity, call_affinity, controls, leaf_value
+from ..core_affinity import Affinity, call_affinity, controls
 from ..infer_tile_memory_space.rewrite import in_space
 from ..return_lineage import ReturnLineage, origin_of
 from .crossings import Crossing, crossing_of, received, sent
