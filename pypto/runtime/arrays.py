@@ -11,6 +11,7 @@ import numpy as np
 from ..codegen.pairs import PAIRED
 from ..dtypes import DataType
 from ..errors import user_error
+from ..ir import expr as E
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Var, tensor_type_of
 from ..ir.naming import written_name
@@ -209,9 +210,30 @@ _PACKED = {
 
 def _extent(dim: Expr, actual: int, dims: dict[Var, int]) -> int | None:
     """What a dimension must be: a constant, or the value its symbol has or now gets."""
-    if isinstance(dim, Var) and dim not in dims:
+    known = evaluate_dim(dim, dims)
+    if known is None:
+        _learn(dim, actual, dims)
+        known = evaluate_dim(dim, dims)
+    return known
+
+
+def _learn(dim: Expr, actual: int, dims: dict[Var, int]) -> None:
+    """Give the one symbol of ``dim`` without a value the value that makes ``dim`` ``actual``, where just one does."""
+    if isinstance(dim, Var):
         dims[dim] = actual
-    return evaluate_dim(dim, dims)
+        return
+    if not isinstance(dim, (E.Add, E.Sub, E.Mul)):
+        return
+    left, right = evaluate_dim(dim.left, dims), evaluate_dim(dim.right, dims)
+    if (left is None) == (right is None):
+        return
+    known, rest = (left, dim.right) if right is None else (right, dim.left)
+    if isinstance(dim, E.Add):
+        _learn(rest, actual - known, dims)
+    elif isinstance(dim, E.Sub):
+        _learn(rest, known - actual if right is None else actual + known, dims)
+    elif known and actual % known == 0:
+        _learn(rest, actual // known, dims)
 
 
 def _shown(dim: Expr, dims: Mapping[Var, int]) -> Any:

@@ -13,6 +13,7 @@ from ..join_regions import join_regions
 from .interface import check_write_paths, follow, upgrade_directions
 from .plan import plan_function
 from .rewrite import Converter
+from .scalar_stores import bulk_stores
 
 
 def convert_tensor_to_tile_ops() -> Pass:
@@ -40,7 +41,8 @@ def _run(program: Program) -> Program:
 def _convert(function: Function, made: dict[str, Function], added: dict[str, int]) -> tuple[Function, int]:
     changed = function
     if function.is_incore:
-        converter = Converter(function, plan_function(function))
+        source = bulk_stores(function)
+        converter = Converter(source, plan_function(source))
         changed = converter.convert()
         if converter.uneven:
             changed = join_regions(changed)

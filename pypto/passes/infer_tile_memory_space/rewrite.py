@@ -14,6 +14,7 @@ from ...ir.program import Function
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
 from ...ir.types import TileType, implicit_layout
 from ...ops.registry import decl_of, rebind
+from ...ops.rules import same
 from ..acc_windows import acc_windows
 from ..convert_tensor_to_tile_ops.rewrite import MAT_BRIDGE
 from ..core_affinity import space_of
@@ -146,6 +147,8 @@ class Placer(EmittingRewriter):
             args.append(self.move(made, allowed) if allowed else made)
         if decl.name == "tile.assemble" and _space(args[0]) is VEC and is_crossing(_space(args[1]), VEC):
             args[1] = self.move(args[1], (VEC,))
+        if decl.name == "tile.slice" and _space(args[0]) is MemorySpace.Acc and not _spans_rows(op):
+            args[0] = self.move(args[0], (VEC,))
         call = self._with_args(op, args)
         if not isinstance(call.type, TileType):
             return call
@@ -320,6 +323,12 @@ def _name(value: Expr) -> str:
 def _named(value: Expr) -> str:
     return repr(_name(value)) if isinstance(value, Var) else "the tile"
 
+
+
+def _spans_rows(cut: Call) -> bool:
+    """Whether a slice takes all rows. Rows of a product lie in columns of boxes: fewer are no view of its buffer."""
+    source, made = tile_type_of(cut.args[0]), tile_type_of(cut)
+    return len(source.shape) == 2 and len(made.shape) == 2 and same(source.shape[0], made.shape[0])
 
 
 def _space(value: Expr) -> MemorySpace:
