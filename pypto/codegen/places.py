@@ -31,15 +31,15 @@ def place_of(tile: Any, name: str, address: int | None) -> Place:
 
 
 def place_in(source: Place, tile: Any, window: Any, offsets: Sequence[int | None]) -> Place:
-    """Where a ``window`` at ``offsets`` of a ``tile`` at ``source`` is; of a boxed tile, anywhere in it."""
-    if tile.boxed:
+    """Where a ``window`` at ``offsets`` of a ``tile`` at ``source`` is.
+
+    Of a boxed tile, or at an offset that only the run tells, it may be anywhere in the tile.
+    """
+    line, element = offsets if tile.blayout == "row_major" else reversed(offsets)
+    if tile.boxed or line is None or element is None:
         return source
     lines, elements = _lines(window)
-    line, element = offsets if tile.blayout == "row_major" else reversed(offsets)
-    if source.start is None or line is None or element is None:
-        start = None
-    else:
-        start = source.start + line * source.pitch + element * tile.item
+    start = None if source.start is None else source.start + line * source.pitch + element * tile.item
     return Place(source.owner, start, lines, elements * tile.item, source.pitch)
 
 

@@ -443,7 +443,8 @@ class _Converter(Rewriter):
         own = {op.loop_var, *op.iter_args} if isinstance(op, ForStmt) else set(op.iter_args)
         body_flow = self._flows.of(op.body)
         writes = body_flow.writes - own
-        carried = [v for v in _by_name(writes) if v in self.vars]
+        live = after | body_flow.reads
+        carried = [v for v in _by_name(writes) if v in self.vars and v in live]
         escaping = [v for v in _by_name(writes) if v not in self.vars and v in after]
         starts = [self.vars[v] for v in carried] + [self._start_of(v, op) for v in escaping]
         carried += escaping

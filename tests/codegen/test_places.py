@@ -53,3 +53,10 @@ def test_a_window_known_only_at_run_time_may_be_anywhere_in_its_tile():
     boxed = plain(32, 32, slayout="row_major", blayout="col_major")
     source = place_of(boxed, "%m", 0)
     assert share_bytes(place_in(source, boxed, boxed, [0, 16]), place_in(source, boxed, boxed, [0, 0]))
+
+
+def test_a_window_known_only_at_run_time_stays_in_its_tile():
+    whole = plain(4, 16)
+    moving = place_in(place_of(whole, "%t", 256), whole, plain(4, 8), [0, None])
+    assert not share_bytes(moving, place_of(whole, "%u", 0)) and not share_bytes(moving, place_of(whole, "%u", 512))
+    assert share_bytes(moving, place_of(plain(1, 16), "%u", 448))

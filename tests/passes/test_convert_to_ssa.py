@@ -249,3 +249,30 @@ def test_cost_grows_linearly():
     after = passes.convert_to_ssa()(straight(2000))
     assert findings(after, P.SSAForm) == []
     assert ir.flatten_to_stmts(after.get_function("main").body)[1999].var.name_hint == "x__ssa_v2000"
+
+
+def test_a_name_a_loop_only_uses_for_itself_is_not_carried():
+    @pl.program
+    class Before:
+        @pl.function
+        def main(self, x: pl.Tensor[[32], pl.FP32]) -> pl.Tensor[[32], pl.FP32]:
+            t = pl.exp(x)
+            y = pl.add(t, x)
+            for _i in pl.range(4):
+                t = pl.mul(y, 2.0)
+                y = pl.add(t, y)
+            return y
+
+    @pl.program
+    class Expected:
+        @pl.function
+        def main(self, x: pl.Tensor[[32], pl.FP32]) -> pl.Tensor[[32], pl.FP32]:
+            a = pl.exp(x)
+            y = pl.add(a, x)
+            for _i, (held,) in pl.range(4, init_values=(y,)):
+                b = pl.mul(held, 2.0)
+                c = pl.add(b, held)
+                result = pl.yield_(c)
+            return result
+
+    check(Before, Expected, passes.convert_to_ssa)

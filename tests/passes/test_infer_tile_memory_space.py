@@ -336,3 +336,35 @@ def test_one_second_load_serves_all_uses_in_a_block() -> None:
 def test_what_cannot_be_loaded_again_is_moved(use: str) -> None:
     params = VECTOR.replace("a: pl.Tensor[[16, 64], pl.FP16]", "a: pl.InOut[pl.Tensor[[16, 64], pl.FP16]]")
     assert (Mem.Mat, Mem.Vec) in moves(infer(params, IN_MAT.format(use) + STORE))
+
+
+def test_rows_of_a_product_are_cut_out_of_a_copy_in_vec() -> None:
+    wide = "ta = pl.load(a, [0, 0], [32, 64])\ntb = pl.load(b, [0, 0], [64, 32])\nc = pl.matmul(ta, tb)\n"
+    params = (
+        "a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]"
+    )
+    store = "out = pl.store(d, [0, 0], out)\nreturn out"
+    rows = infer(params, wide + "d = pl.tile.slice(c, [16, 32], [16, 0])\n" + store)
+    assert (Mem.Acc, Mem.Vec) in moves(rows) and spaces(rows)["d"] is Mem.Vec
+    columns = infer(params, wide + "d = pl.tile.slice(c, [32, 16], [0, 16])\n" + store)
+    assert (Mem.Acc, Mem.Vec) not in moves(columns) and spaces(columns)["d"] is Mem.Acc
+
+
+@pl.jit
+def halves(
+    a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c = pl.matmul(a, b)
+        for i in pl.unroll(2):
+            out[(1 - i) * 16 : (1 - i) * 16 + 16, 0:32] = c[i * 16 : i * 16 + 16, 0:32]
+    return out
+
+
+def test_halves_of_a_product_change_places() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((32, 64)).astype(np.float32), rng.standard_normal((64, 32)).astype(np.float32)
+    out = np.zeros((32, 32), np.float32)
+    halves(a, b, out)
+    product = a @ b
+    np.testing.assert_allclose(out, np.concatenate([product[16:], product[:16]]), rtol=1e-4, atol=1e-4)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import pypto.language as pl
-from pypto.ir import Program
+from pypto.dtypes import DataType
+from pypto.ir import Program, ScalarType, Var
+from pypto.runtime.arrays import _extent
 
 ROWS, COLS = 24, 40
 
@@ -224,3 +226,34 @@ def test_the_950_is_a_target_too(arrays):
     assert 'pto.target_arch = "a5"' in compiled.pto["add"]
     compiled(a, b, c)
     np.testing.assert_array_equal(c, a + b)
+
+
+COUNT = pl.dynamic("COUNT")
+
+
+@pl.jit
+def rows_of_blocks(x: pl.Tensor[[COUNT, 4, 64], pl.FP32], y: pl.Out[pl.Tensor[[COUNT, 64], pl.FP32]]):
+    n = pl.tensor.dim(x, 0)
+    flat = pl.reshape(x, [n * 4, 64])
+    for i in pl.spmd(n):
+        y = pl.assemble(y, pl.col_sum(flat[i * 4 : i * 4 + 4, 0:64]), [i, 0])
+    return y
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_extent_the_host_computes_gives_its_symbol_in_the_kernel(count):
+    x = np.random.default_rng(count).standard_normal((count, 4, 64)).astype(np.float32)
+    y = np.zeros((count, 64), np.float32)
+    rows_of_blocks(x, y)
+    np.testing.assert_allclose(y, x.sum(1), rtol=1e-5, atol=1e-5)
+
+
+def test_symbols_of_extents_are_solved_where_one_value_fits():
+    n, m = (Var(name, ScalarType(DataType.INDEX)) for name in "nm")
+    for dim, actual, wanted in ((n * 4, 12, 3), (4 * n + 2, 14, 3), (n - 5, 3, 8), (20 - n, 3, 17), (n * 4, 13, None)):
+        dims: dict = {}
+        assert _extent(dim, actual, dims) == (actual if wanted is not None else None)
+        assert dims.get(n) == wanted
+    dims = {m: 2}
+    assert _extent(n * m, 6, dims) == 6 and dims[n] == 3
+    assert _extent(n * m, 8, dims) == 6

@@ -183,7 +183,8 @@ def _fill(write: Call, index: Var, count: int) -> list[Stmt] | None:
         return None
     span, name = write.span, written_name(target.name_hint if isinstance(target, Var) else "fill")
     rank = len(kind.shape)
-    call = build(_FULL, [index_const(1)] * (rank - 1) + [index_const(count)], dtype=kind.dtype, value=element, span=span)
+    run = [index_const(1)] * (rank - 1) + [index_const(count)]
+    call = build(_FULL, run, dtype=kind.dtype, value=element, span=span)
     filled = Var(f"{name}__fill", call.type, span)
     stmts: list[Stmt] = [AssignStmt(filled, call, span)]
     if axis != rank - 1:
