@@ -16,7 +16,7 @@ from ..ops.registry import Bound, Pto, rebind
 from ..ops.rules import dims_text
 from ..ops.tile_gather import MaskPattern, compare_scratch
 from .context import Op, Value
-from .instructions import attributes, destination, dps, instruction, operand, refuse_gaps
+from .instructions import attributes, destination, dps, instruction, operand, refuse_fraction, refuse_gaps
 from .tensors import flat_offset, strides_of, tensor_view_op, window
 from .types import tile_text
 
@@ -61,6 +61,7 @@ def masked(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Va
 def gather_compare(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
     """Positions by a comparison, and how many: two tiles."""
     outs = kernel.parts(call, result)
+    refuse_fraction(bound, "kvalue", bound.type("src").dtype)
     ins = [
         kernel.value(bound["src"]),
         operand(kernel, bound["kvalue"], bound.type("src").dtype),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,22 @@ def scalar_dtype(decl: OpDecl, name: str, bound: Bound, result: Type) -> DataTyp
     return DataType[like] if beside is None else beside.type.dtype
 
 
+def refuse_fraction(bound: Bound, name: str, element: DataType | None) -> None:
+    """Raise ValueError for a floating-point scalar that would lose its fraction to become an integer element."""
+    value = bound[name]
+    if element is None or not element.is_int() or not isinstance(value.type, ScalarType):
+        return
+    whole = isinstance(value, ConstFloat) and math.isfinite(value.value) and value.value == int(value.value)
+    if value.dtype.is_float() and not whole:
+        shown = value.value if isinstance(value, ConstFloat) else value.dtype
+        raise user_error(
+            ValueError,
+            f"{bound.decl.name} takes {name!r} as an element, {element}, and {shown} would lose its fraction",
+            bound.span,
+            f"cast the tile to floating point, or the scalar: pl.cast({name}, pl.{element.name})",
+        )
+
+
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _OUTSIDE = ("undefined", "clamp", "wrap", "zero")
 _ATTRIBUTES: dict[str, Callable[[Any, Pto], str]] = {
@@ -138,7 +155,10 @@ def dps(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var |
     """``pto.x ins(operands) outs(result) {attrs}``."""
     read = own_buffer if reads_no_view(bound.decl.name) else operand
     names = [n for n in pto.operands if bound[n] is not None]
-    ins = [read(kernel, bound[n], scalar_dtype(bound.decl, n, bound, call.type)) for n in names]
+    elements = [scalar_dtype(bound.decl, n, bound, call.type) for n in names]
+    for name, element in zip(names, elements):
+        refuse_fraction(bound, name, element)
+    ins = [read(kernel, bound[n], element) for n, element in zip(names, elements)]
     out = destination(kernel, bound, result) if pto.out == "result" else kernel.value(bound[pto.out])
     instruction(kernel, pto.mnemonic, ins, out, attributes(pto, bound))
     return out if result is not None else None

@@ -1718,7 +1718,9 @@ class tile:
 
     @staticmethod
     def gather(src: Tile, indices: Tile, tmp: Tile, *, span: Span | None = ...) -> Tile:
-        """The elements of ``src`` at flat ``indices``, in the indices' shape; ``tmp`` is scratch."""
+        """The elements of ``src`` at flat ``indices``, in the indices' shape, whose columns are all valid; ``tmp`` is
+        scratch of the indices' dtype and shape.
+        """
 
     @staticmethod
     def gather_compare(
@@ -2280,7 +2282,9 @@ class tile:
 
     @staticmethod
     def scatter(dst: Tile, src: Tile, indexes: Tile, *, span: Span | None = ...) -> Tile:
-        """Write the elements of ``src`` into ``dst`` at flat ``indexes``; the value is ``dst`` as written."""
+        """Write the elements of ``src`` into ``dst`` at flat ``indexes``, zeros elsewhere; the value is ``dst`` as
+        written. `scatter_update` and `tensor.scatter` keep the other elements.
+        """
 
     @staticmethod
     def scatter_mask(dst: Tile, src: Tile, mask_pattern: Any, *, span: Span | None = ...) -> Tile:

@@ -410,7 +410,7 @@ def reinfer(call: Call, args: Sequence[Expr]) -> Call:
     """``call`` with other arguments and the result type that follows from them."""
     decl: OpDecl = call.op.decl
     bound = rebind(call)
-    bound.values.update(zip((p.name for p in decl.slots(args)), args))
+    bound.values.update((p.name, None if left_out(p, arg) else arg) for p, arg in zip(decl.slots(args), args))
     made = call_of(bound, decl.infer(bound))
     return made.replace(attrs=call.attrs) if call.attrs else made
 

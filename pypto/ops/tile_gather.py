@@ -10,6 +10,7 @@ from ..dtypes import DataType
 from ..ir.enums import MemorySpace, TensorLayout
 from ..ir.expr import Expr, index_const
 from ..ir.types import TensorType, TileType, TupleType, Type, implicit_layout
+from .regions import check_offsets, read_region
 from .registry import ArgEffect, Bound, Core, Pto, WriteChannel, attr_kind, declare
 from .rules import (
     INT_OR_FLOAT,
@@ -18,6 +19,8 @@ from .rules import (
     dim_text,
     dims_text,
     dtype_names,
+    exceeds,
+    plus,
     product,
     same,
     shaped,
@@ -94,7 +97,8 @@ declare(
     "tile.gather",
     "in src: tile, in indices: tile, out tmp: tile",
     _gather,
-    "The elements of ``src`` at flat ``indices``, in the indices' shape; ``tmp`` is scratch.",
+    "The elements of ``src`` at flat ``indices``, in the indices' shape, whose columns are all valid; ``tmp`` is "
+    "scratch of the indices' dtype and shape.",
     spaces=vec("src", "indices", "tmp"),
     pto=Pto("pto.tgather", ("src", "indices", "tmp"), form="gather"),
     **_VECTOR,
@@ -372,6 +376,9 @@ def check_row_copy(b: Bound) -> None:
     acc, src, shapes, valid = b.type("acc"), b.type("src"), b.dims("shapes"), b.dims("valid_shape")
     if acc.dtype is not src.dtype:
         raise b.fail(f"requires acc and src to share dtype, got {shaped(acc)} and {shaped(src)}")
+    for name, t in (("dst_offset", acc), ("src_offset", src), ("shapes", src)):
+        if len(b.dims(name)) != len(t.shape):
+            raise b.fail(f"requires {name} with as many dimensions as {shaped(t)}, got {dims_text(b.dims(name))}")
     for dim in shapes:
         if value(dim) is None:
             raise b.fail(
@@ -387,6 +394,16 @@ def check_row_copy(b: Bound) -> None:
             raise b.fail(f"valid_shape {dims_text(valid)} provably exceeds physical shape extent {dim_text(size)}")
     if b["transpose"] and any(value(d) is None for d in valid):
         raise b.fail("does not support a dynamic valid_shape together with transpose")
+    moved = valid or shapes
+    read_region(b, src.shape, valid_of(b, "src"), b.dims("src_offset"), shapes, moved, no_clamp="rows are copied whole")
+    check_offsets(b, b.dims("dst_offset"))
+    placed = moved[::-1] if b["transpose"] else moved[-len(acc.shape) :]
+    for axis, (offset, size, room) in enumerate(zip(b.dims("dst_offset"), placed, acc.shape)):
+        if value(offset) is not None and value(size) is not None and exceeds(plus(offset, size), room):
+            raise b.fail(
+                f"writes past the end of dimension {axis} of acc: offset {dim_text(offset)} + {dim_text(size)} of "
+                f"{dim_text(room)}"
+            )
 
 
 ROW_COPY = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -167,7 +168,7 @@ def _selected_scalar(b: Bound, dtype: DataType) -> Expr:
         return scalar
     if dtype.is_float():
         return ConstFloat(float(scalar.value), dtype, scalar.span)
-    if scalar.value != int(scalar.value):
+    if not math.isfinite(scalar.value) or scalar.value != int(scalar.value):
         raise b.fail(f"cannot select the non-integral {scalar.value} for {dtype} elements")
     low, high = dtype.int_range()
     known = int(scalar.value)

@@ -63,6 +63,8 @@ declare(
 def _create(b: Bound) -> Type:
     static_shape(b, "shape")
     shape, space = b.dims("shape"), b["target_memory"]
+    if space is _MEMORY.DDR:
+        raise b.fail("cannot create a tile in DDR", "pl.create_tensor makes a tensor in global memory")
     if space in SCALE_SPACES:
         raise b.fail(
             "does not support target_memory=LeftScale/RightScale",
@@ -269,6 +271,8 @@ def _extract(b: Bound) -> Type:
     for dim in shape:
         if value(dim) is None:
             raise b.fail(f"requires shape elements to be a compile-time ConstInt, got {dim_text(dim)}")
+    if space is _MEMORY.DDR:
+        raise b.fail("cannot extract to DDR", "pl.store(tile, offsets, tensor) writes global memory")
     offsets = (b["index_row"], b["index_col"])
     for axis, name in enumerate(("row", "col")):
         start, size, whole = value(offsets[axis]), value(shape[axis]) or 0, value(source.shape[axis])

@@ -55,7 +55,8 @@ declare(
     "tile.scatter",
     "inout dst: tile, in src: tile, in indexes: tile",
     _scatter,
-    "Write the elements of ``src`` into ``dst`` at flat ``indexes``; the value is ``dst`` as written.",
+    "Write the elements of ``src`` into ``dst`` at flat ``indexes``, zeros elsewhere; the value is ``dst`` as written. "
+    "`scatter_update` and `tensor.scatter` keep the other elements.",
     spaces=vec("dst", "src", "indexes"),
     reuses="dst",
     pto=Pto("pto.tscatter", ("src", "indexes"), out="dst", form="scatter"),

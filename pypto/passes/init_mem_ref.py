@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..backend.target import Target
-from ..errors import InternalError, KernelValueError
+from ..errors import InternalError, KernelValueError, Location, user_error
 from ..ir.enums import FunctionType, MemorySpace
 from ..ir.expr import Call, ConstInt, Expr, IterArg, Var, tile_type_of
 from ..ir.memref import MemRef
+from ..ir.naming import written_name
 from ..ir.node import NodeList, updated
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, seq
@@ -25,6 +26,7 @@ from ..ir.tensor_view_semantics import index_mul
 from ..ir.types import TensorType, TileType
 from ..ir.visitor import Rewriter
 from ..ops.registry import OpDecl, decl_of
+from ..ops.rules import dims_text
 from .acc_windows import AccWindow, acc_windows
 from .base import P, Pass
 from .context import PassContext
@@ -113,7 +115,14 @@ class _Placer(Rewriter):
     def _own_tile(self, var: Any, type: TileType) -> Any:
         size = tile_bytes(type, self._target)
         if size is None:
-            raise InternalError(f"InitMemRef requires static shape, tile '{var.name_hint}' has {type}", var.span)
+            if Location.of(var.span) is None:
+                raise InternalError(f"InitMemRef requires static shape, tile '{var.name_hint}' has {type}", var.span)
+            raise user_error(
+                ValueError,
+                f"the extents of a tile are constants, '{written_name(var.name_hint)}' has {dims_text(type.shape)}",
+                var.span,
+                hint="give it the largest extents and say how much holds data: valid_shape=[rows, columns]",
+            )
         if type.memref is not None:
             declared = self._declared.resolve(type.memref, self)
             return var if declared is None else _moved(var, declared)

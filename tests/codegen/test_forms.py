@@ -59,7 +59,7 @@ def test_gather_by_byte_offset_takes_blocks_of_32_bytes():
     assert np.array_equal(got, x.reshape(-1, 8)[block].reshape(8, 64))
 
 
-def test_scatter_by_flat_index_keeps_the_rest():
+def test_scatter_by_flat_index_leaves_zeros_elsewhere():
     @pl.function(type=pl.FunctionType.InCore)
     def put(
         dst: pl.Tensor[[16, 32], pl.FP32],
@@ -74,7 +74,7 @@ def test_scatter_by_flat_index_keeps_the_rest():
 
     d, s = R.standard_normal((16, 32)).astype(np.float32), R.standard_normal((4, 32)).astype(np.float32)
     i = R.permutation(512)[:128].astype(np.int32).reshape(4, 32)
-    want = d.copy()
+    want = np.zeros_like(d)
     want.ravel()[i.ravel()] = s.ravel()
     assert np.array_equal(run(put, d, s, i, np.zeros_like(d)), want)
 
@@ -289,7 +289,7 @@ def test_an_unsigned_scalar_is_written_with_its_bits():
     def pick(x: pl.Tensor[[16, 16], pl.UINT32], y: pl.Out[pl.Tensor[[16, 16], pl.UINT32]]):
         t = pl.load(x, [0, 0], [16, 16])
         mask = pl.tile.cmps(pl.reinterpret_view(t, pl.INT32), 0, cmp_type=0)
-        tmp = pl.tile.create([1, 32], pl.UINT8)
+        tmp = pl.tile.create([1, 8], pl.UINT32)
         pl.store(pl.tile.sels(mask, t, tmp, 0x8000000B), [0, 0], y)
 
     compiled = pl.compile(pick, target="a2a3", skip_ptoas=True)

@@ -35,8 +35,8 @@ def refusal(*args, **kwargs):
 
 ONLY_ON_950 = [
     ("b = pl.add(a, a)", "INT8"), ("b = pl.add(a, a)", "BF16"), ("b = pl.sub(a, a)", "INT8"),
-    ("b = pl.maximum(a, a)", "INT8"), ("b = pl.mul(a, 3)", "INT8"), ("b = pl.row_expand_add(a, pl.load(c, [0, 0], "
-    "[32, 1]))", "INT8"), ("b = pl.tile.addc(a, a, a)", "BF16"), ("b = pl.neg(a)", "INT8"), ("b = pl.neg(a)", "BF16"),
+    ("b = pl.maximum(a, a)", "INT8"), ("b = pl.mul(a, 3)", "BF16"), ("b = pl.row_expand_add(a, pl.load(c, [0, 0], "
+    "[32, 1]))", "INT8"), ("b = pl.tile.addc(a, a, a)", "BF16"), ("b = pl.neg(a)", "BF16"),
     ("b = pl.div(a, a)", "INT32"), ("b = pl.tile.part_add(a, a)", "BF16"),
 ]  # fmt: skip
 
@@ -231,7 +231,7 @@ SELECT = ["m = pl.tile.cmps(a, 0, cmp_type=0)", "w = pl.tile.create([16, 96], pl
     ("scratch", "source", "overlap"),
     [
         ("a", "a", "tmp overlaps src in memory"),
-        ("m", "a", "tmp overlaps mask in memory"),
+        ("pl.reinterpret_view(m, pl.INT32)", "a", "tmp overlaps mask in memory"),
         ("pl.slice(w, [16, 64], [0, 0])", "pl.slice(w, [16, 64], [0, 32])", "tmp overlaps src in memory"),
         ("pl.slice(w, [16, 32], [0, 0])", "pl.slice(w, [16, 64], [0, 32])", None),
         ("pl.slice(w, [8, 64], [8, 0])", "a", None),
@@ -294,3 +294,70 @@ def test_rows_are_gathered_by_a_row_of_indices_into_whole_blocks_on_one_target(i
         return
     with pytest.raises(ValueError, match=message):
         PTOCodegen(ASCEND910B).generate(lowered)
+
+
+# Scalars that meet elements.
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    ("use", "shown"),
+    [
+        ("pl.tile.adds(a, 1.5)", "1.5"),
+        ("pl.tile.muls(a, s)", "fp32"),
+        ("pl.tile.maximums(a, float('inf'))", "inf"),
+        ("pl.tile.cmps(a, -0.5, cmp_type=0)", "-0.5"),
+        ("pl.tile.adds(a, 2.0)", None),
+        ("pl.tile.muls(a, pl.cast(s, pl.INT32))", None),
+    ],
+)
+def test_a_fraction_does_not_become_an_integer_element(target, use, shown):
+    line = f"b = pl.tile.sels({use}, a, pl.create_tile([1, 8], dtype=pl.INT32), 1)" if "cmps" in use else f"b = {use}"
+    extra = "s: pl.Scalar[pl.FP32], "
+    if shown is None:
+        compile_lines(target.name, [line], "INT32", extra=extra)
+        return
+    error = refusal(target.name, [line], "INT32", extra=extra)
+    assert f"takes 'rhs' as an element, int32, and {shown} would lose its fraction" in error.message
+    assert error.hint is not None and "pl.cast(rhs, pl.INT32)" in error.hint
+    assert error.span is not None and error.span.begin_line == 5
+
+
+# Arguments no pass may meet.
+
+WINDOWS = "x2: pl.Tensor[[64, 64], pl.FP32], n: pl.Scalar[pl.INDEX], w: pl.Tensor[[64, 64], pl.FP32], "
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("b = pl.tile.gather_row(a, w, [1], [0, 0], [16, 64])", r"requires dst_offset with as many dimensions"),
+        ("b = pl.tile.gather_row(a, w, [0, 0], [0, 0, 0], [16, 64])", "requires src_offset with as many dimensions"),
+        ("b = pl.tile.gather_row(a, w, [0, 0], [0, 0], [16])", "requires shapes with as many dimensions"),
+        ("b = pl.tile.gather_row(a, w, [0, 0], [56, 0], [16, 64])", "reads past the end of dimension 0"),
+        ("b = pl.tile.gather_row(a, w, [0, 0], [-1, 0], [16, 64])", "provably negative in dimension 0"),
+        ("b = pl.tile.gather_row(a, w, [8, 0], [0, 0], [16, 64])", "writes past the end of dimension 0 of acc"),
+        ("b = pl.tile.gather_row(a, w, [0, 0], [56, 0], [16, 64], valid_shape=[8, 64])", None),
+        ("b = pl.tile.gather_row(a, w, [n, 0], [n, 0], [1, 64])", None),
+        ("b = pl.create_tile([16, 64], dtype=pl.FP32, target_memory=pl.Mem.DDR)", "cannot create a tile in DDR"),
+        ("b = pl.load(x2, [0, 0], [n, 64])", "the extents of a tile are constants, 'b' has .n, 64."),
+        ("b = pl.tile.sels(pl.tile.cmps(pl.load(i, [0, 0], [16, 64]), 0, cmp_type=0), pl.load(i, [0, 0], [16, 64]), "
+         "pl.create_tile([1, 8], dtype=pl.INT32), float('inf'))", "cannot select the non-integral inf"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_refused_at_their_line(line, message):
+    extra = WINDOWS + "i: pl.Tensor[[16, 64], pl.INT32], "
+    if message is None:
+        compile_lines("Ascend910B", [line], extra=extra)
+        return
+    with pytest.raises(Diagnosed, match=message) as caught:
+        compile_lines("Ascend910B", [line], extra=extra)
+    found = caught.value.diagnostic.location
+    assert found is not None and found.begin_line == 5
+
+
+def test_an_argument_left_out_before_scratch_in_another_memory():
+    scratch = "pl.load(w, [0, 0], [32, 64], target_memory=pl.Mem.Mat)"
+    line = f"b = pl.tile.quant(a, pl.load(s, [0, 0], [32, 1]), tmp={scratch})"
+    extra = "s: pl.Tensor[[32, 1], pl.FP32], w: pl.Tensor[[32, 64], pl.FP32], "
+    compile_lines("Ascend910B", [line], shape=(32, 64), out="INT8", extra=extra)

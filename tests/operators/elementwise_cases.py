@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from operator_harness import Case, Script, Vector, instruction_dtypes
-from operator_values import Array, arithmetic, in_double, is_float, rounded
+from operator_values import Array, arithmetic, in_double, is_float, mixed, rounded
 
+from pypto.backend import ASCEND950, Target
 from pypto.dtypes import DataType
 
 D = DataType
@@ -63,6 +65,16 @@ def scalar_values(dtype: DataType) -> list[Any]:
     return [3, high, low, 1] + ([-7] if low < 0 else [])
 
 
+def exact_in_f32(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, along: int = 0) -> Array:
+    """`mixed`, 32-bit integers up to 2**24 only: the 910B computes their remainders in f32."""
+    made = mixed(dtype, shape, rng, along)
+    return np.clip(made, -(1 << 24), 1 << 24) if dtype == np.int32 else made
+
+
+def _clipped(dtype: DataType, scalar: Any) -> Any:
+    return max(-(1 << 24), min(scalar, 1 << 24)) if dtype is D.INT32 else scalar
+
+
 def with_scalar(function: Any) -> Any:
     """``function`` of a tile and a scalar that first becomes an element."""
     return lambda a, s: function(a, np.full(a.shape, s, np.float64 if is_float(a.dtype) else object).astype(a.dtype))
@@ -96,12 +108,19 @@ def elementwise() -> list[Case]:
         cases.append(Vector(f"tile.{name}", f"pl.tile.{name}(a)", "mn", function, ulp=ulp).case())
     tmp = "tmp = pl.create_tile([{R}, {C}], dtype={T})"
     rsqrt = in_double(lambda x: 1 / np.sqrt(x))
+    rem = Vector("tile.rem", "pl.tile.rem(a, b, tmp)", "mn mn", REM, setup=tmp)
+    rems = Vector("tile.rems", "pl.tile.rems(a, {s}, tmp)", "mn", with_scalar(REM), setup=tmp, scalars=scalar_values)
+
+    def wide(target: Target) -> list[DataType]:
+        return [D.INT32] if target is ASCEND950 else []
+
     cases += [
         Vector("tile.rsqrt", "pl.tile.rsqrt(a)", "mn", rsqrt, ulp=2).case(),
         Vector("tile.rsqrt", "pl.tile.rsqrt(a, tmp)", "mn", rsqrt, ulp=2, setup=tmp).case(name="precise"),
-        Vector("tile.rem", "pl.tile.rem(a, b, tmp)", "mn mn", REM, setup=tmp).case(),
-        Vector("tile.rems", "pl.tile.rems(a, {s}, tmp)", "mn", with_scalar(REM), setup=tmp, scalars=scalar_values
-               ).case(),
+        replace(rem, make=exact_in_f32).case(),
+        rem.case(wide, "wide"),
+        replace(rems, make=exact_in_f32, scalars=lambda d: [_clipped(d, s) for s in scalar_values(d)]).case(),
+        rems.case(wide, "wide"),
         Vector("tile.prelu", "pl.tile.prelu(a, b, tmp)", "mn mn", LEAKY,
                setup="tmp = pl.create_tile([{R} + 1, {C}], dtype=pl.UINT8)").case(),
         Vector("tile.lrelu", "pl.tile.lrelu(a, {s})", "mn", with_scalar(LEAKY), scalars=[0.1, -2.0, 0.0],
@@ -177,7 +196,7 @@ _COMPARE = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.great
 def selection() -> list[Case]:
     """Comparisons are seen through a selection by their mask."""
     cases = []
-    tmp = "tmp = pl.create_tile([{R}, {C}], dtype=pl.UINT8)"
+    tmp, own = (f"tmp = pl.create_tile([{{R}}, {{C}}], dtype={t})" for t in ("pl.UINT8", "{T}"))
     for code, name in enumerate(COMPARE):
         function = _COMPARE[code]
         both = Vector("tile.cmp", f"pl.tile.sel(pl.tile.cmp(a, b, cmp_type={code}), a, b, tmp)", "mn mn",
@@ -190,7 +209,7 @@ def selection() -> list[Case]:
                   lambda a, b, c: np.where(a == b, a, c), setup=tmp)  # fmt: skip
     cases.append(pick.case(_comparable("tile.cmp", 0)))
     sels = Vector("tile.sels", "pl.tile.sels(pl.tile.cmp(a, b, cmp_type=0), a, tmp, {s})", "mn mn",
-                  lambda a, b, s: np.where(a == b, a, np.array(s).astype(a.dtype)), setup=tmp,
+                  lambda a, b, s: np.where(a == b, a, np.array(s).astype(a.dtype)), setup=own,
                   scalars=scalar_values)  # fmt: skip
     cases.append(sels.case(lambda target: [d for d in _comparable("tile.cmp", 0)(target) if d is not D.BF16]))
     return cases

@@ -43,7 +43,7 @@ pl.store(pl.tile.gather(t, i, tmp), [0, 0], y0)
     def gathered(x: Array, index: Array, m: int, n: int, y: Array) -> None:
         y[:m, :n] = x.ravel()[index[:m, :n]]
 
-    runs = ((8, 32), (5, 19), (1, 1), (0, 32), (8, 0))
+    runs = ((8, 32), (5, 32), (1, 32), (0, 32), (8, 0))
     cases = [Script("tile.gather", gather, [(16, 64), ((8, 32), D.INT32)], [(8, 32)], gathered, runs,
                     make=positions(1024)).case(USUAL)]  # fmt: skip
     for dtypes, index in (
@@ -59,7 +59,7 @@ pl.store(pl.tile.scatter(d, s, i), [0, 0], y0)
 """
 
         def scattered(d: Array, index: Array, s: Array, m: int, n: int, y: Array) -> None:
-            flat = d.copy().ravel()
+            flat = np.zeros(d.size, d.dtype)
             for at, value in zip(index[:m, :n].ravel(), s[:m, :n].ravel()):
                 flat[at] = value
             y[...] = flat.reshape(d.shape)

@@ -75,6 +75,90 @@ def test_when_it_runs(lines, m, n, message):
     assert "<pypto text" in str(caught.value)
 
 
+NUMBERS = """
+@pl.function(type=pl.FunctionType.InCore)
+def k(x: pl.Tensor[[16, 64], pl.{dtype}], s: pl.Scalar[pl.{scalar}], y: pl.Out[pl.Tensor[[16, 64], pl.{dtype}]]):
+    t = pl.load(x, [0, 0], [16, 64])
+    tmp = pl.create_tile([16, 64], dtype=pl.{dtype})
+    pl.store({use}, [0, 0], y)
+"""
+
+
+@pytest.mark.parametrize("use", ["pl.tile.shls(t, s)", "pl.tile.shrs(t, s)"])
+@pytest.mark.parametrize("target", [ASCEND910B, ASCEND950])
+def test_a_count_of_bits_is_not_negative(use, target):
+    compiled = compile_text(NUMBERS.format(dtype="INT16", scalar="INT16", use=use), target)
+    x = np.ones((16, 64), np.int16)
+    compiled(x, 3, np.zeros_like(x))
+    with pytest.raises(ValueError, match="a shift by -1: counts are 0 or greater") as caught:
+        compiled(x, -1, np.zeros_like(x))
+    assert "<pypto text" in str(caught.value)
+
+
+@pytest.mark.parametrize("use", ["pl.tile.rems(t, s, tmp)", "pl.tile.rem(t, tmp2, tmp)"])
+def test_remainders_the_910b_would_round_are_refused(use):
+    source = NUMBERS.format(dtype="INT32", scalar="INT32", use=use)
+    if "tmp2" in use:
+        source = source.replace("    tmp =", "    tmp2 = pl.tile.full([16, 64], pl.INT32, s)\n    tmp =")
+    x = np.full((16, 64), 1 << 24, np.int32)
+    for target, limit in ((ASCEND910B, True), (ASCEND950, False)):
+        compiled, y = compile_text(source, target), np.zeros_like(x)
+        compiled(x, 7, y)
+        assert (y == (1 << 24) % 7).all()
+        for far, scalar in (((1 << 24) + 1, 7), (5, -(1 << 24) - 1)):
+            if not limit:
+                compiled(np.full_like(x, far), scalar, y)
+                assert (y == far % scalar).all()
+                continue
+            with pytest.raises(ValueError, match="is beyond 2\\*\\*24, and a2a3 computes remainders in f32"):
+                compiled(np.full_like(x, far), scalar, y)
+
+
+GATHERED = """
+@pl.function(type=pl.FunctionType.InCore)
+def k(x: pl.Tensor[[16, 64], pl.FP32], p: pl.Tensor[[8, 32], pl.INT32], n: pl.Scalar[pl.INDEX],
+      y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+    t = pl.load(x, [0, 0], [16, 64])
+    i = pl.load(p, [0, 0], [8, 32], valid_shape=[8, {valid}])
+    tmp = pl.create_tile([8, 32], dtype=pl.INT32)
+    pl.store(pl.tile.gather(t, i, tmp), [0, 0], y)
+"""
+
+
+@pytest.mark.parametrize("target", [ASCEND910B, ASCEND950])
+def test_gathered_rows_have_no_gaps(target):
+    with pytest.raises(ValueError, match="must have all its 32 columns valid, got 20(?s:.*)pl.set_validshape"):
+        compile_text(GATHERED.format(valid=20), target)
+    compiled = compile_text(GATHERED.format(valid="n"), target)
+    x, p, y = np.ones((16, 64), np.float32), np.zeros((8, 32), np.int32), np.zeros((8, 32), np.float32)
+    compiled(x, p, 32, y)
+    assert (y == 1).all()
+    with pytest.raises(ValueError, match="must have all its 32 columns valid, got 20"):
+        compiled(x, p, 20, y)
+
+
+BLOCK = """
+@pl.function(type=pl.FunctionType.InCore)
+def k(x: pl.Tensor[[16, 64], pl.FP32], v: pl.Tensor[[16, 8], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    pl.store(pl.tile.row_expand_{name}(pl.load(x, [0, 0], [16, 64]), pl.load(v, [0, 0], [16, 8])), [0, 0], y)
+"""
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "max"])
+def test_a_block_that_expands_holds_copies_of_one_value(name):
+    compiled = compile_text(BLOCK.format(name=name), ASCEND910B)
+    x, v = np.ones((16, 64), np.float32), np.repeat(np.arange(16, dtype=np.float32)[:, None], 8, axis=1)
+    v[3] = np.nan
+    y = np.zeros_like(x)
+    compiled(x, v, y)
+    with np.errstate(all="ignore"):
+        want = {"add": x + v[:, :1], "mul": x * v[:, :1], "max": np.maximum(x, v[:, :1])}[name]
+    np.testing.assert_array_equal(y, want)
+    v[5, 7] += 1
+    with pytest.raises(ValueError, match="must hold copies of one value in the 32 bytes of a row"):
+        compiled(x, v, y)
+
+
 RANDOM = """
 @pl.function(type=pl.FunctionType.InCore)
 def k(y: pl.Out[pl.Tensor[[16, 64], pl.{dtype}]]):

@@ -373,3 +373,59 @@ def test_a_reshaped_tile_has_extents_of_its_own():
     source, result = tile_type(8, 16, "f32"), tile_type(16, 8, "f32", valid=("?", 8))
     kernel.emit(f"%r = pto.treshape {kernel.tile(source)} : {source} -> {result}")
     refused(kernel, "the valid extents of the result must be constants")
+
+
+def test_scratch_of_the_places_of_row_maxima_on_the_target_that_uses_it():
+    column = tile_type(16, 1, "i32", layout=COL)
+
+    def found(columns: int, scratch: str, arch: str = "a2a3") -> Kernel:
+        return one("trowargmax", [tile_type(16, columns, "f32"), scratch], column, arch=arch)
+
+    accepted(found(64, tile_type(1, 8, "f32")))
+    accepted(found(128, tile_type(16, 16, "f32")))
+    accepted(found(128, tile_type(1, 8, "f32"), "a5"))
+    refused(found(128, tile_type(16, 8, "f32")), "16 rows of 'src' and 16 columns, or its shape")
+    refused(found(128, tile_type(8, 16, "f32")), "16 rows of 'src' and 16 columns, or its shape")
+    refused(found(128, tile_type(16, 16, "i32")), "'tmp' must have the element type f32")
+
+
+def test_what_expands_along_rows_is_a_column_or_a_block_of_copies():
+    matrix, block = tile_type(16, 64, "f32"), tile_type(16, 8, "f32")
+    accepted(one("trowexpandmul", [matrix, block], matrix))
+    accepted(one("trowexpandmul", [block, matrix], matrix))
+    accepted(one("trowexpandmul", [matrix, tile_type(16, 1, "f32", layout=COL)], matrix))
+    refused(one("trowexpandmul", [matrix, tile_type(16, 16, "f32")], matrix), "or a block of 32 bytes a row")
+    refused(one("trowexpandmul", [matrix, matrix], matrix), "one source must have the valid elements of 'dst'")
+    single = tile_type(16, 1, "f32", layout=COL)
+    refused(one("tcolexpand", [single], tile_type(16, 8, "f32", valid=(16, 1))), "must be blayout=row_major")
+
+
+def test_gathered_elements_have_no_gaps_and_two_bytes_at_least_on_one_target():
+    ragged, whole = tile_type(4, 32, "f32", valid=(4, 20)), tile_type(4, 32, "f32")
+    index = tile_type(4, 32, "i32")
+    accepted(one("tgather", [whole, index, index], whole))
+    refused(one("tgather", [whole, index], whole), "needs 'tmp' to gather by index")
+    accepted(one("tgather", [whole, index], whole, arch="a5"))
+    cut = tile_type(4, 32, "i32", valid=(4, 20))
+    refused(one("tgather", [whole, cut, cut], ragged), "'dst' must have all its 32 columns valid, got 20")
+    pattern = "maskPattern = #pto.mask_pattern<P0101>"
+    masked = [tile_type(4, 64, "i8")], tile_type(4, 32, "i8"), pattern
+    accepted(one("tgather", *masked, arch="a5"))
+    refused(one("tgather", *masked), "'src' must have 2 or 4-byte elements, got i8")
+
+
+def test_places_and_scalars_of_the_types_the_library_has():
+    row, matrix = tile_type(1, 32, "i16"), tile_type(8, 32, "f16")
+    refused(one("tcolargmax", [matrix, matrix], row, arch="a5"), "element type i16 of 'dst'")
+    half = tile_type(8, 32, "f16")
+    refused(one("tfmods", [half], half, scalars=["f16"]), "element type f16 of 'dst'")
+    accepted(one("tfmods", [half], half, arch="a5", scalars=["f16"]))
+    byte = tile_type(8, 32, "i8")
+    for op, scalars in (("tmuls", ["i8"]), ("tdivs", ["i8"]), ("tneg", [])):
+        refused(one(op, [byte], byte, arch="a5", scalars=scalars), "element type i8 of 'dst'")
+
+
+def test_what_only_vectors_store_and_fill():
+    boxed = tile_type(16, 32, "f16", loc="mat", layout=NZ)
+    refused(one("tfillpad", [boxed], boxed.replace("pad=0", "pad=2")), "a tile in mat is filled with zeros")
+    accepted(one("tfillpad", [boxed], boxed.replace("pad=0", "pad=1")))

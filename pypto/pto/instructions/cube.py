@@ -20,7 +20,8 @@ _TYPES: dict[str, frozenset[tuple[str, str, str]]] = {
     "a2a3": frozenset({("i8", "i8", "i32"), ("f16", "f16", "f32"), ("f32", "f32", "f32"), ("bf16", "bf16", "f32")}),
 }
 _FP8 = ("f8E4M3FN", "f8E5M2")
-_TYPES["a5"] = _TYPES["a2a3"] | {(a, b, "f32") for a in _FP8 for b in _FP8}
+_HIF8 = "!pto.hif8"
+_TYPES["a5"] = _TYPES["a2a3"] | {(a, b, "f32") for a in _FP8 for b in _FP8} | {(_HIF8, _HIF8, "f32")}
 
 
 def _operands(left: str, right: str) -> Callable[[Site], None]:

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import Apart, ContractError, OnlyOn, dtypes, row_major, same_dtype, same_valid, scalar_of, vec
+from ..checks import Apart, ContractError, OnlyOn, dtypes, loc, row_major, same_dtype, same_valid, scalar_of, vec
 from ..errors import PtoError
 from ..numerics import in_f32, is_floating
 from ..runtime import Array, elementwise, to_scalar, vector_cost
+from ..scratch import at_least, like, on_a2a3
 from ..shapes import Tile
 from ..spec import Check, Site, declare
 
 _FLOATS = "f16 f32"
 _USUAL = "i16 i32 f16 f32"
 _WIDE = "i8 i16 i32 f16 bf16 f32"
+_SCALED = "i16 i32 f16 bf16 f32"
 
 
 def quotient(left: Array, right: Array) -> Array:
@@ -77,7 +79,15 @@ def _scalar(name: str, function: Callable[..., Array], a2a3: str, a5: str, src: 
     )
 
 
-def _unary(name: str, function: Callable[..., Array], a2a3: str, a5: str, attrs: str = "", passes: float = 1) -> None:
+def _unary(
+    name: str,
+    function: Callable[..., Array],
+    a2a3: str,
+    a5: str,
+    attrs: str = "",
+    passes: float = 1,
+    more: Sequence[Check] = (),
+) -> None:
     declare(
         name,
         "src -> dst",
@@ -89,6 +99,7 @@ def _unary(name: str, function: Callable[..., Array], a2a3: str, a5: str, attrs:
             dtypes("dst", a2a3, a5),
             row_major("src", "dst"),
             same_valid("dst", "src"),
+            *more,
         ),
         bind=elementwise(function),
         cost=vector_cost(passes),
@@ -107,10 +118,10 @@ _binary("tfmod", np.fmod, _FLOATS, _USUAL, "precisionType:fmod_precision=default
 
 _scalar("tadds", np.add, _USUAL, _WIDE)
 _scalar("tsubs", np.subtract, _USUAL, _WIDE)
-_scalar("tmuls", np.multiply, _USUAL, _WIDE, src="src0")
+_scalar("tmuls", np.multiply, _USUAL, _SCALED, src="src0")
 _scalar("tmaxs", np.maximum, _USUAL, "i8 i16 i32 f16 f32")
 _scalar("tmins", np.minimum, _USUAL, _WIDE)
-_scalar("tfmods", np.fmod, _FLOATS, _USUAL)
+_scalar("tfmods", np.fmod, "f32", _USUAL)
 
 
 def _divide_scalar(site: Site) -> Any:
@@ -140,7 +151,7 @@ declare(
     "src:any scalar:any -> dst",
     pipe="V",
     attrs=_DIV,
-    checks=(dtypes("dst", _USUAL, "i8 i16 i32 f16 f32"), _check_divs),
+    checks=(dtypes("dst", _USUAL), _check_divs),
     bind=_divide_scalar,
     cost=vector_cost(4),
     doc="Division by a scalar, or of a scalar by each element.",
@@ -151,12 +162,20 @@ def _negate(values: Array) -> Array:
     return -values if is_floating(values.dtype) else (0 - values).astype(values.dtype)
 
 
-_unary("tneg", _negate, _USUAL, _WIDE)
+_unary("tneg", _negate, _USUAL, _SCALED)
 _unary("tabs", np.abs, _FLOATS, _FLOATS)
 _unary("texp", in_f32(np.exp), _FLOATS, _FLOATS, "precisionType:exp_precision=default", passes=2)
 _unary("tlog", in_f32(np.log), _FLOATS, _FLOATS, "precisionType:log_precision=default", passes=2)
 _unary("tsqrt", in_f32(np.sqrt), _FLOATS, _FLOATS, "precisionType:sqrt_precision=default", passes=2)
-_unary("trecip", lambda x: x.dtype.type(1) / x, _FLOATS, _FLOATS, "precisionType:recip_precision=default", passes=4)
+_unary(
+    "trecip",
+    lambda x: x.dtype.type(1) / x,
+    _FLOATS,
+    _FLOATS,
+    "precisionType:recip_precision=default",
+    passes=4,
+    more=(Apart("src/dst"),),
+)
 _unary("trelu", lambda x: np.maximum(x, x.dtype.type(0)), "f16 f32 i32", "f16 f32 i32")
 
 declare(
@@ -308,9 +327,31 @@ def _remainder(left: Array, right: Array) -> Array:
     return np.where(right == 0, dtype.type(-1), np.remainder(left, safe)).astype(dtype)
 
 
-for _name, _operands, _others, _attrs in (
-    ("trem", "src0 src1 ~tmp? -> dst", ("src0", "src1"), "precisionType:rem_precision=default"),
-    ("trems", "src scalar:scalar ~tmp? -> dst", ("src",), ""),
+_EXACT = 1 << 24
+"""The 910B computes remainders of i32 in f32, which holds integers to here."""
+
+
+def _remainders(site: Site) -> Any:
+    if site.arch != "a2a3" or site.tile("dst").dtype != "i32":
+        return elementwise(_remainder)(site)
+
+    def evaluate(left: Array, right: Array) -> Array:
+        for values in (left, right):
+            far = np.abs(np.asarray(values, np.int64)) > _EXACT
+            if far.any():
+                found = np.atleast_1d(values)[np.atleast_1d(far)][0]
+                raise PtoError(
+                    f"'pto.{site.spec.mnemonic}': {found} is beyond 2**24, and {site.arch} computes remainders in f32",
+                    hint="split the number, or compute the remainder with divisions and products",
+                )
+        return _remainder(left, right)
+
+    return elementwise(evaluate)(site)
+
+
+for _name, _operands, _others, _attrs, _rows in (
+    ("trem", "src0 src1 ~tmp? -> dst", ("src0", "src1"), "precisionType:rem_precision=default", 2),
+    ("trems", "src scalar:scalar ~tmp? -> dst", ("src",), "", 1),
 ):
     declare(
         _name,
@@ -318,22 +359,32 @@ for _name, _operands, _others, _attrs in (
         pipe="V",
         attrs=_attrs,
         checks=(
-            vec(*_others, "dst"),
+            vec(*_others, "tmp", "dst"),
             same_dtype("dst", *_others),
             dtypes("dst", "i32 f32", _USUAL),
-            row_major(*_others, "dst"),
+            row_major(*_others, "tmp", "dst"),
             same_valid("dst", *_others),
+            on_a2a3(like("dst"), at_least(_rows)),
         ),
-        bind=elementwise(_remainder),
+        bind=_remainders,
         cost=vector_cost(6),
     )
 
 
+def _expanded_layout(site: Site) -> None:
+    if site.tile("dst").loc == "vec":
+        row_major("dst")(site)
+
+
 def _expands(site: Site) -> Any:
-    dtype = site.tile("dst").numpy
+    tile = site.tile("dst")
+    dtype, whole = tile.numpy, (tile.rows, tile.cols)
 
     def run(scalar: Any, dst: Any) -> None:
-        dst.write(np.broadcast_to(to_scalar(scalar, dtype), dst.valid))
+        if tile.loc == "mat":
+            dst.write_at(0, 0, np.full(whole, to_scalar(scalar, dtype), dtype))
+        else:
+            dst.write(np.broadcast_to(to_scalar(scalar, dtype), dst.valid))
 
     return run
 
@@ -342,8 +393,13 @@ declare(
     "texpands",
     "scalar:scalar -> dst",
     pipe="V",
-    checks=(dtypes("dst", "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"), scalar_of("scalar", "dst")),
+    checks=(
+        loc("dst", "vec", "mat"),
+        dtypes("dst", "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"),
+        scalar_of("scalar", "dst"),
+        _expanded_layout,
+    ),
     bind=_expands,
     cost=vector_cost(),
-    doc="A scalar in every valid element.",
+    doc="A scalar in every valid element; in every element of a tile in mat.",
 )

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..checks import dtypes, no_box, row_major, same_dtype, valid_axis, vec
+from ..checks import dtypes, no_box, row_major, same_dtype, same_valid, valid_axis, vec
 from ..errors import PtoError
 from ..numerics import in_f32
 from ..runtime import Array, TileValue, vector_cost
+from ..scratch import on_a2a3, row_copies
+from ..shapes import Tile
 from ..spec import Run, Site, declare
 from .elementwise import quotient
 
@@ -25,7 +27,18 @@ def _vector(site: Site, name: str, tile: TileValue, axis: int, extent: int) -> A
         what = ("rows", "columns")[axis]
         raise PtoError(f"'pto.{site.spec.mnemonic}': '{name}' has {rows}x{cols} valid elements for {extent} {what}")
     data = tile.read()
-    return data[:, :1] if axis == 0 else data[:1, :]
+    if axis:
+        return data[:1, :]
+    first = data[:, :1]
+    if cols > 1 and site.spec.mnemonic != "trowexpand" and not _copies(data):
+        raise PtoError(f"'pto.{site.spec.mnemonic}': '{name}' must hold copies of one value in the 32 bytes of a row")
+    return first
+
+
+def _copies(data: Array) -> bool:
+    """Whether every row holds one value only, bit by bit."""
+    bits = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}")
+    return bool((bits == bits[:, :1]).all())
 
 
 def _alone(axis: int) -> Callable[[Site], Run]:
@@ -68,6 +81,40 @@ def _difference(left: Array, right: Array) -> Array:
     return in_f32(np.exp)(left - right)
 
 
+def _one_spreads(site: Site) -> None:
+    """One source has the valid region of the result; the other is a column, or a block of 32 bytes a row."""
+    want = site.tile("dst")
+    full = [n for n in ("src0", "src1") if _may_be(site.tile(n), want.v_row, want.v_col)]
+    for name in ("src0", "src1"):
+        others = [n for n in full if n != name]
+        if others and _spreads(site.tile(name)):
+            return
+    src0, src1 = site.tile("src0"), site.tile("src1")
+    raise PtoError(
+        f"'pto.{site.spec.mnemonic}': one source must have the valid elements of 'dst' and the other be a column, or "
+        f"a block of 32 bytes a row, got {_described(src0)} and {_described(src1)}"
+    )
+
+
+def _may_be(tile: Tile, rows: int | None, cols: int | None) -> bool:
+    return tile.nd and all(a is None or b is None or a == b for a, b in ((tile.v_row, rows), (tile.v_col, cols)))
+
+
+def _spreads(tile: Tile) -> bool:
+    if tile.blayout == "col_major":
+        return tile.v_col in (None, 1)
+    return tile.v_col in (None, 32 // tile.item)
+
+
+def _described(tile: Tile) -> str:
+    valid = "x".join("?" if extent is None else str(extent) for extent in (tile.v_row, tile.v_col))
+    return f"{tile.rows}x{tile.cols} {tile.blayout} with {valid} valid"
+
+
+_ROW_RULES = (_one_spreads, on_a2a3(same_dtype("dst", "tmp"), row_copies))
+_COLUMN_RULES = (row_major("src0", "src1"), same_valid("dst", "src0"))
+
+
 _OPERATIONS: dict[str, tuple[Callable[[Array, Array], Array], str, str, float]] = {
     "add": (np.add, _USUAL, "i8 i16 i32 f16 f32", 1),
     "sub": (np.subtract, _USUAL, "i8 i16 i32 f16 f32", 1),
@@ -87,7 +134,7 @@ for _axis, _word, _operands in ((0, "row", "src0 src1 ~tmp? -> dst"), (1, "col",
             vec("src", "dst"),
             same_dtype("dst", "src"),
             dtypes("dst", _ANY),
-            no_box("src"),
+            no_box("src") if _axis == 0 else row_major("src"),
             row_major("dst"),
             valid_axis("dst", "src", _axis),
         ),
@@ -108,6 +155,7 @@ for _axis, _word, _operands in ((0, "row", "src0 src1 ~tmp? -> dst"), (1, "col",
                 row_major("dst"),
                 valid_axis("dst", "src0", _axis),
                 valid_axis("dst", "src1", _axis),
+                *(_ROW_RULES if _axis == 0 else _COLUMN_RULES),
             ),
             bind=_combined(_function, _axis),
             cost=vector_cost(_passes),

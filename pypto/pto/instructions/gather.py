@@ -9,6 +9,8 @@ import numpy as np
 from ..checks import dtypes, item_size, row_major, same_dtype, same_item_size, same_valid, scalar_of, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, to_scalar, vector_cost
+from ..scratch import covers, like
+from ..shapes import Tile
 from ..spec import Run, Site, declare
 
 
@@ -51,8 +53,39 @@ def _one_form(site: Site) -> None:
         check(site)
 
 
+def _gaps(dst: Tile, valid: int) -> PtoError:
+    return PtoError(
+        f"'pto.tgather': 'dst' must have all its {dst.cols} columns valid, got {valid}",
+        hint="gather the whole tile, then narrow it: pl.set_validshape(tile, rows, columns)",
+    )
+
+
+def _dense(site: Site) -> None:
+    """The library writes the elements one after the other: no gap between the rows of ``dst``."""
+    dst = site.tile("dst")
+    if dst.v_col not in (None, 0, dst.cols):
+        raise _gaps(dst, dst.v_col)
+
+
+def _check_gaps(dst: TileValue) -> None:
+    rows, cols = dst.valid
+    if rows and cols not in (0, dst.type.cols):
+        raise _gaps(dst.type, cols)
+
+
+def _scratch(site: Site) -> None:
+    if site.arch != "a2a3":
+        return
+    if not site.has("tmp"):
+        raise PtoError("'pto.tgather' needs 'tmp' to gather by index")
+    like("indices")(site)
+    covers("indices")(site)
+
+
 _INDEX_CHECKS = (
     same_dtype("dst", "src"),
+    _dense,
+    _scratch,
     dtypes("dst", "i16 i32 ui16 ui32 f16 f32", "i8 i16 i32 ui16 ui32 f16 f32"),
     dtypes("indices", "i32", "i16 i32"),
     row_major("indices"),
@@ -76,7 +109,11 @@ _COMPARE_CHECKS = (
     row_major("cdst", "tmp"),
     _comparison,
 )
-_MASK_CHECKS = (item_size("src", "dst", bytes=(1, 2, 4)), same_item_size("src", "dst"))
+def _masked_size(site: Site) -> None:
+    item_size("src", "dst", bytes=(2, 4) if site.arch == "a2a3" else (1, 2, 4))(site)
+
+
+_MASK_CHECKS = (_masked_size, same_item_size("src", "dst"), _dense)
 
 
 def _gather(site: Site) -> Run:
@@ -88,6 +125,7 @@ def _gather(site: Site) -> Run:
     def run(src: TileValue, indices: TileValue, value: None, dst: TileValue, counts: None) -> None:
         if indices.valid != dst.valid:
             raise PtoError(f"'pto.tgather': {indices.valid} indices for {dst.valid} valid elements of 'dst'")
+        _check_gaps(dst)
         dst.write(_pick(site, src, indices.read().astype(np.int64)))
 
     return run
@@ -122,6 +160,7 @@ def _gather_pattern(site: Site) -> Run:
         taken = data[first::step] if by_rows else data[:, first::step]
         if taken.shape != dst.valid:
             raise PtoError(f"'pto.tgather': the pattern takes {taken.shape} elements, 'dst' has {dst.valid}")
+        _check_gaps(dst)
         dst.write(np.ascontiguousarray(taken).view(dtype))
 
     return run
@@ -217,8 +256,9 @@ _SCATTER_CHECKS = (
 def _scatter(site: Site) -> Run:
     if site.attrs["maskPattern"] is not None:
         return _scatter_pattern(site)
-    width = site.tile("dst").cols
-    limit = site.tile("dst").rows * width
+    kind = site.tile("dst")
+    width = kind.cols
+    limit = kind.rows * width
 
     def run(src: TileValue, indexes: TileValue, dst: TileValue) -> None:
         if indexes.valid != src.valid:
@@ -227,9 +267,11 @@ def _scatter(site: Site) -> Run:
         bad = (places < 0) | (places >= limit)
         if bad.any():
             raise PtoError(f"'pto.tscatter': index {places[bad][0]} is outside 'dst', which has {limit} elements")
-        data = src.read().reshape(-1, 1, 1)
+        whole = np.zeros(limit, kind.numpy)
+        data = src.read().ravel()
         for place, element in zip(places.tolist(), data, strict=True):
-            dst.write_at(place // width, place % width, element)
+            whole[place] = element
+        dst.write_at(0, 0, whole.reshape(kind.rows, width))
 
     return run
 
@@ -264,6 +306,6 @@ declare(
     bind=_scatter,
     cost=vector_cost(8),
     in_place=False,
-    doc="src's elements at linear positions of dst's buffer, the others kept; or spread along columns (axis row) or "
+    doc="src's elements at linear positions of dst's buffer, zeros elsewhere; or spread along columns (axis row) or "
     "rows (axis col) where a pattern takes them, zeros elsewhere.",
 )

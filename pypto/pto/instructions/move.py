@@ -137,6 +137,8 @@ def _check_store(site: Site) -> None:
         if tile.dtype == "f32" and view.dtype == "i32":
             raise PtoError("'pto.tstore': an f32 accumulator cannot be stored as i32")
     else:
+        if tile.loc == "mat" and site.arch == "a5":
+            raise PtoError(f"'pto.tstore': {site.arch} stores tiles in vec and acc, not in mat")
         dtypes("src", _ALL, _ALL_A5)(site)
         same_item_size("src", "dst")(site)
         if site.attrs["reluPreMode"] != "no_relu":
@@ -372,6 +374,11 @@ def _check_fillpad(site: Site) -> None:
         raise PtoError(f"'pto.tfillpad': 'dst' {dst.rows}x{dst.cols} is smaller than 'src' {src.rows}x{src.cols}")
     if dst.loc == "mat" and (src.rows, src.cols) != (dst.rows, dst.cols):
         raise PtoError("'pto.tfillpad': tiles in mat must have the same extents")
+    if dst.loc == "mat" and (PADS[dst.pad] != "zero" or (dst.blayout, dst.slayout) != ("col_major", "row_major")):
+        raise PtoError(
+            f"'pto.tfillpad': a tile in mat is filled with zeros, and is blayout=col_major, slayout=row_major, "
+            f"got pad={PADS[dst.pad]}, blayout={dst.blayout}, slayout={dst.slayout}"
+        )
     if is_floating(dst.numpy) and dst.item == 1 and PADS[dst.pad] != "zero":
         raise PtoError(f"'pto.tfillpad': an 8-bit float has no infinity to pad with; use pad=1 (zero), not {dst.pad}")
 

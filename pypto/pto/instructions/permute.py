@@ -9,6 +9,7 @@ import numpy as np
 from ..checks import OnlyOn, dtypes, item_size, row_major, same_dtype, scalar_of, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, vector_cost
+from ..scratch import extents, on_a2a3, transposed
 from ..spec import Run, Site, declare
 
 _ANY = "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"
@@ -35,6 +36,8 @@ declare(
         same_dtype("dst", "src"),
         item_size("src", bytes=(1, 2, 4)),
         row_major("src"),
+        same_dtype("src", "tmp"),
+        on_a2a3(transposed),
     ),
     in_place=False,
     bind=_transpose,
@@ -178,6 +181,8 @@ def _sort32(site: Site) -> Run:
 
     def run(src: TileValue, idx: TileValue, dst: TileValue) -> None:
         rows, cols = src.valid
+        if cols % 32 and not site.has("tmp"):
+            raise PtoError(f"'pto.tsort32': {cols} columns are not whole blocks of 32; pass a tmp tile")
         if dst.type.rows < rows or dst.type.cols < cols * factor:
             raise PtoError(f"'pto.tsort32': 'dst' must hold {cols * factor} elements a row for {cols} pairs")
         values = src.read()
@@ -193,10 +198,26 @@ def _sort32(site: Site) -> Run:
     return run
 
 
+_MOST_COPIED = 8160
+"""A row up to here (elements on the 910B, bytes on the 950) is copied whole to be padded, else its last block."""
+
+
 def _whole_blocks(site: Site) -> None:
-    cols = site.tile("src").v_col
-    if cols is not None and cols % 32 and not site.has("tmp"):
-        raise PtoError(f"'pto.tsort32': {cols} columns are not whole blocks of 32; pass a tmp tile")
+    src = site.tile("src")
+    if src.v_col is not None and src.v_col % 32 == 0:
+        return
+    if not site.has("tmp"):
+        if src.v_col is not None:
+            raise PtoError(f"'pto.tsort32': {src.v_col} columns are not whole blocks of 32; pass a tmp tile")
+        return
+    tmp, cols = site.tile("tmp"), extents(src)[1]
+    whole = cols * (1 if site.arch == "a2a3" else src.item) <= _MOST_COPIED
+    need = -(-cols // 32) * 32 if whole else 32
+    if tmp.dtype != src.dtype or tmp.rows * tmp.cols < need:
+        raise PtoError(
+            f"'pto.tsort32': 'tmp' must be {src.dtype} with room for {need} elements, the row in whole blocks, "
+            f"got {tmp.rows}x{tmp.cols} {tmp.dtype}"
+        )
 
 
 declare(
@@ -222,15 +243,19 @@ def _merge(site: Site) -> Run:
     return _merge_runs(site) if site.has("blockLen") else _merge_lists(site)
 
 
+_MOST_GROUPS = 255
+
+
 def _merge_runs(site: Site) -> Run:
     factor = 8 // site.tile("src").item
 
     def run(src: TileValue, *others: Any) -> None:
         length, dst = int(others[-3]), others[-2]
         cols = src.valid[1]
-        if length % 64 or length <= 0 or cols % (4 * length):
+        if length % 64 or length <= 0 or cols % (4 * length) or not 0 < cols // (4 * length) <= _MOST_GROUPS:
             raise PtoError(
-                f"'pto.tmrgsort': {cols} columns are not groups of four blocks of {length}, a multiple of 64"
+                f"'pto.tmrgsort': {cols} columns are not 1..{_MOST_GROUPS} groups of four blocks of {length}, "
+                "a multiple of 64"
             )
         pairs = src.read().reshape(-1, 4 * length // factor, factor)
         order = _descending(pairs[..., 0])
@@ -274,8 +299,10 @@ def _merge_form(site: Site) -> None:
     for name in (*tiles, "dst"):
         if site.tile(name).rows != 1:
             raise PtoError(f"'pto.tmrgsort': '{name}' must have one row")
-    if len(tiles) > 1 and site.tile(tiles[-1]).cols < site.tile("dst").cols:
-        raise PtoError(f"'pto.tmrgsort': the scratch must have the {site.tile('dst').cols} columns of 'dst'")
+    if len(tiles) > 1:
+        need = max(site.tile("dst").cols, sum(site.tile(name).cols for name in tiles[:-1]))
+        if site.tile(tiles[-1]).cols < need:
+            raise PtoError(f"'pto.tmrgsort': the scratch must have {need} columns, those of all the lists")
 
 
 declare(

@@ -11,6 +11,7 @@ from ..checks import column_result, dtypes, row_major, same_dtype, valid_axis, v
 from ..errors import PtoError
 from ..numerics import is_floating
 from ..runtime import Array, TileValue, vector_cost
+from ..scratch import column_places, extents, like, on_a2a3, row_places
 from ..spec import Check, Run, Site, declare
 
 _USUAL = "i16 i32 f16 f32"
@@ -120,15 +121,21 @@ def _tree_has_scratch(site: Site) -> None:
         raise PtoError("'pto.tcolsum': tmp and isBinary = true go together")
     if site.has("tmp") and site.tile("tmp").cols < (site.tile("src").v_col or 0):
         raise PtoError("'pto.tcolsum': 'tmp' has fewer columns than 'src' has valid ones")
+    if site.has("tmp"):
+        like("src")(site)
+        rows = -(-extents(site.tile("src"))[0] // 2)
+        if site.tile("tmp").rows < rows:
+            raise PtoError(f"'pto.tcolsum': 'tmp' needs {rows} rows, half those of 'src', got {site.tile('tmp').rows}")
 
 
 _SAME = same_dtype("src", "dst")
-_INDEX = dtypes("dst", "i32 ui32", "i32 ui32 i16 ui16")
+_TMP = on_a2a3(same_dtype("src", "tmp"))
+_INDEX = dtypes("dst", "i32 ui32")
 
 _COLUMN_TYPES = dtypes("src", _USUAL, "i8 i16 i32 f16 bf16 f32")
 
 for _name, _function in (("sum", _sum), ("max", _max), ("min", _min), ("prod", _product)):
-    _declare(f"trow{_name}", _function, 1, _row_checks(_SAME, dtypes("src", _USUAL)), passes=2)
+    _declare(f"trow{_name}", _function, 1, _row_checks(_SAME, dtypes("src", _USUAL), _TMP), passes=2)
     _tree = (_tree_has_scratch,) if _name == "sum" else ()
     _declare(
         f"tcol{_name}",
@@ -140,9 +147,10 @@ for _name, _function in (("sum", _sum), ("max", _max), ("min", _min), ("prod", _
     )
 
 for _name, _function in (("argmax", _argmax), ("argmin", _argmin)):
-    _declare(f"trow{_name}", _function, 1, _row_checks(_INDEX, dtypes("src", _USUAL)), passes=3)
+    _rules = _row_checks(_INDEX, dtypes("src", _USUAL), _TMP, on_a2a3(row_places))
+    _declare(f"trow{_name}", _function, 1, _rules, passes=3)
     _types = dtypes("src", "f16 f32", "i8 i16 i32 f16 f32")
-    _declare(f"tcol{_name}", _function, 0, _col_checks(_INDEX, _types), passes=2)
+    _declare(f"tcol{_name}", _function, 0, _col_checks(_INDEX, _types, on_a2a3(like("src"), column_places)), passes=2)
 
 
 def _partial(name: str, function: Callable[[Array, Array], Array]) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 from ..checks import Apart, dtypes, row_major, same_dtype, same_valid, scalar_of, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, elementwise, to_scalar, vector_cost
-from ..spec import Run, Site, declare
+from ..scratch import covers, like, on_a2a3
+from ..spec import Bind, Run, Site, declare
 
 _COMPARE: dict[str, Callable[[Any, Any], Array]] = {
     "eq": np.equal,
@@ -169,11 +170,12 @@ declare(
     checks=(
         vec("mask", "src", "tmp", "dst"),
         same_dtype("dst", "src"),
-        dtypes("dst", _SELECTABLE, "i8 ui8 " + _SELECTABLE),
+        dtypes("dst", _SELECTABLE, "i8 ui8 i16 i32 ui16 ui32 f16 f32"),
         scalar_of("scalar", "src"),
         row_major("src", "dst"),
         same_valid("dst", "src"),
         _mask_room("mask", "dst"),
+        on_a2a3(same_dtype("src", "tmp")),
         Apart("tmp/mask tmp/src"),
     ),
     bind=_select_scalar,
@@ -199,24 +201,57 @@ def shift_right(values: Array, count: Any) -> Array:
     return shifted if values.dtype.kind == "i" else np.where(inside, shifted, 0).astype(values.dtype)
 
 
+def _by_scalar(name: str, function: Callable[..., Array]) -> Bind:
+    """An operation with a scalar, which as a count of bits is not negative."""
+    bind = elementwise(function)
+    if name not in ("tshl", "tshr"):
+        return bind
+
+    def checked(site: Site) -> Run:
+        shift = bind(site)
+
+        def run(src: TileValue, count: int, dst: TileValue) -> None:
+            if int(count) < 0:
+                raise PtoError(f"'pto.{name}s': a shift by {int(count)}: counts are 0 or greater")
+            shift(src, count, dst)
+
+        return run
+
+    return checked
+
+
 _BITS = "i8 i16 i32 ui8 ui16 ui32"
-for _name, _function, _a2a3, _scalar_a2a3, _tmp in (
-    ("tand", np.bitwise_and, _BITS, _BITS, ""),
-    ("tor", np.bitwise_or, _BITS, _BITS, ""),
-    ("txor", np.bitwise_xor, _BITS, _BITS, " ~tmp?"),
-    ("tshl", shift_left, _BITS, "i16 i32 ui16 ui32", ""),
-    ("tshr", shift_right, _BITS, "i16 i32 ui16 ui32", ""),
+_APART = Apart("tmp/src0 tmp/src1 tmp/dst src0/dst src1/dst", "tmp/src0 tmp/src1 tmp/dst")
+_SCALAR_APART = Apart("tmp/src tmp/dst src/dst", "tmp/src tmp/dst src/dst")
+_NOT_IN_PLACE = Apart("src/dst", "src/dst")
+"""The library spreads the scalar over the destination before it reads the source."""
+
+for _name, _function, _a2a3, _scalar_a2a3, _tmp, _rules, _scalar_rules in (
+    ("tand", np.bitwise_and, _BITS, _BITS, "", (), (_NOT_IN_PLACE,)),
+    ("tor", np.bitwise_or, _BITS, _BITS, "", (), (_NOT_IN_PLACE,)),
+    (
+        "txor",
+        np.bitwise_xor,
+        _BITS,
+        _BITS,
+        " ~tmp?",
+        (on_a2a3(like("dst"), covers("dst")), _APART),
+        (on_a2a3(like("dst"), covers("dst")), _SCALAR_APART),
+    ),
+    ("tshl", shift_left, _BITS, "i16 i32 ui16 ui32", "", (), ()),
+    ("tshr", shift_right, _BITS, "i16 i32 ui16 ui32", "", (), ()),
 ):
     declare(
         _name,
         f"src0 src1{_tmp} -> dst",
         pipe="V",
         checks=(
-            vec("src0", "src1", "dst"),
+            vec("src0", "src1", "tmp", "dst"),
             same_dtype("dst", "src0", "src1"),
             dtypes("dst", _a2a3, _BITS),
             row_major("src0", "src1", "dst"),
             same_valid("dst", "src0", "src1"),
+            *_rules,
         ),
         bind=elementwise(_function),
         cost=vector_cost(),
@@ -226,14 +261,15 @@ for _name, _function, _a2a3, _scalar_a2a3, _tmp in (
         f"src scalar:int{_tmp} -> dst",
         pipe="V",
         checks=(
-            vec("src", "dst"),
+            vec("src", "tmp", "dst"),
             same_dtype("dst", "src"),
             dtypes("dst", _scalar_a2a3, _BITS),
             scalar_of("scalar", "src"),
             row_major("src", "dst"),
             same_valid("dst", "src"),
+            *_scalar_rules,
         ),
-        bind=elementwise(_function),
+        bind=_by_scalar(_name, _function),
         cost=vector_cost(),
     )
 
