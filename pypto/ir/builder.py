@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
-from ..dtypes import DataType
 from .enums import (
     CompactMode,
     ForKind,
@@ -24,7 +23,9 @@ from .program import Function, Program
 from .scalar import scalar_const
 from .span import UNKNOWN_SPAN, Span
 from .stmt import AssignStmt, BreakStmt, ContinueStmt, EvalStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt
-from .types import TensorType, TensorView, TileType, TileView, TupleType, Type, UnknownType
+from .types import TensorType, TileType, TileView, TupleType, Type, UnknownType
+
+S = TypeVar("S", bound=Stmt)
 
 
 def as_expr(value: Expr | int | float | bool, span: Span = UNKNOWN_SPAN) -> Expr:
@@ -280,6 +281,7 @@ class IRBuilder:
     # Blocks
 
     def program(self, name: str, span: Span | None = None) -> ProgramBuilder:
+        """The block of a program, in which functions are built."""
         return ProgramBuilder(self, name, span or Span.here())
 
     def function(
@@ -290,6 +292,7 @@ class IRBuilder:
         level: Level | None = None,
         role: Role | None = None,
     ) -> FunctionBuilder:
+        """The block of a function. Entering it raises RuntimeError inside another function."""
         return FunctionBuilder(self, name, type, level, role, span or Span.here())
 
     def for_loop(
@@ -301,13 +304,16 @@ class IRBuilder:
         span: Span | None = None,
         kind: ForKind = ForKind.Sequential,
     ) -> LoopBuilder:
+        """The block of a loop, run for each ``loop_var`` from ``start`` below ``stop``; numbers are indices."""
         at = span or Span.here()
         return LoopBuilder(self, (loop_var, as_expr(start, at), as_expr(stop, at), as_expr(step, at)), kind, at)
 
     def while_loop(self, condition: Expr, span: Span | None = None) -> LoopBuilder:
+        """The block of a loop, run as long as ``condition``, a BOOL scalar, holds."""
         return LoopBuilder(self, (condition,), ForKind.Sequential, span or Span.here())
 
     def if_stmt(self, condition: Expr | int | bool, span: Span | None = None) -> IfBuilder:
+        """The block of a branch; `IfBuilder.else_` begins the other."""
         at = span or Span.here()
         return IfBuilder(self, as_expr(condition, at), at)
 
@@ -319,15 +325,18 @@ class IRBuilder:
             raise RuntimeError("a statement belongs into a function")
         self._stack[-1].stmts.append(stmt)
 
+    def _add(self, stmt: S) -> S:
+        self.emit(stmt)
+        return stmt
+
     def var(self, name: str, type: Type, span: Span | None = None) -> Var:
         """A variable, not yet assigned."""
         return Var(name, type, span or Span.here())
 
     def assign(self, var: Var, value: Expr | int | float, span: Span | None = None) -> AssignStmt:
+        """Append ``var = value``; a Python number becomes a constant."""
         at = span or Span.here()
-        made = AssignStmt(var, as_expr(value, at), at)
-        self.emit(made)
-        return made
+        return self._add(AssignStmt(var, as_expr(value, at), at))
 
     def let(self, name: str, value: Expr | int | float, *, type: Type | None = None, span: Span | None = None) -> Var:
         """A new variable that holds ``value``. Raises TypeError when ``type`` is of another kind than the value's."""
@@ -355,25 +364,20 @@ class IRBuilder:
 
     def eval_stmt(self, expr: Expr, span: Span | None = None) -> EvalStmt:
         """Append ``expr``, computed for its effect."""
-        made = EvalStmt(self._typed(expr), span or Span.here())
-        self.emit(made)
-        return made
+        return self._add(EvalStmt(self._typed(expr), span or Span.here()))
 
     def return_stmt(self, values: Expr | Iterable[Expr] | None = None, span: Span | None = None) -> ReturnStmt:
+        """Append a return of one value, several or none."""
         items = [] if values is None else [values] if isinstance(values, Expr) else list(values)
-        made = ReturnStmt(items, span or Span.here())
-        self.emit(made)
-        return made
+        return self._add(ReturnStmt(items, span or Span.here()))
 
     def break_stmt(self, span: Span | None = None) -> BreakStmt:
-        made = BreakStmt(span or Span.here())
-        self.emit(made)
-        return made
+        """Append the end of the innermost loop."""
+        return self._add(BreakStmt(span or Span.here()))
 
     def continue_stmt(self, span: Span | None = None) -> ContinueStmt:
-        made = ContinueStmt(span or Span.here())
-        self.emit(made)
-        return made
+        """Append the end of this round of the innermost loop."""
+        return self._add(ContinueStmt(span or Span.here()))
 
     # Types
 
@@ -405,21 +409,4 @@ class IRBuilder:
         start = index_const(start_offset, span) if isinstance(start_offset, int) else start_offset
         return TileView(valid_shape, stride, start, blayout, slayout, fractal, pad, compact)
 
-    def tensor_type(
-        self,
-        shape: Iterable[Expr | int],
-        dtype: DataType,
-        memref: MemRef | None = None,
-        tensor_view: TensorView | None = None,
-    ) -> TensorType:
-        return TensorType(shape, dtype, memref, tensor_view)
-
-    def tile_type(
-        self,
-        shape: Iterable[Expr | int],
-        dtype: DataType,
-        memref: MemRef | None = None,
-        tile_view: TileView | None = None,
-        memory_space: MemorySpace | None = None,
-    ) -> TileType:
-        return TileType(shape, dtype, memref, tile_view, memory_space)
+    tensor_type, tile_type = TensorType, TileType

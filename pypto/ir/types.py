@@ -7,7 +7,7 @@ that a rewriter can pass constant types through untouched.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..dtypes import DataType
 from .enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
@@ -284,6 +284,16 @@ class TensorType(ShapedType):
         return view.valid_shape if view is not None and view.valid_shape else self.shape
 
 
+V = TypeVar("V", "TensorView", "TileView")
+
+
+def _stated(view: V, dims: NodeList, implied: V) -> V | None:
+    """``view`` without a valid region that is the whole shape; None when it says no more than is implied."""
+    if view.valid_shape and same_dims(view.valid_shape, dims):
+        view = view.replace(valid_shape=EMPTY)
+    return None if view == implied else view
+
+
 def _tensor_parts(
     shape: Iterable[Expr | int], dtype: DataType, memref: MemRef | None, view: TensorView | None
 ) -> tuple[NodeList, TensorView | None, bool]:
@@ -291,10 +301,7 @@ def _tensor_parts(
     dims = dim_list(shape)
     _check_packed(dims, dtype)
     if view is not None:
-        if view.valid_shape and same_dims(view.valid_shape, dims):
-            view = view.replace(valid_shape=EMPTY)
-        if view == _DEFAULT_TENSOR_VIEW:
-            view = None
+        view = _stated(view, dims, _DEFAULT_TENSOR_VIEW)
     symbolic = memref is not None or not _all_const(dims)
     if view is not None and not symbolic:
         symbolic = not (_all_const(view.stride) and _all_const(view.valid_shape))
@@ -356,10 +363,7 @@ class TileType(ShapedType):
         dims = dim_list(shape)
         _check_packed(dims, dtype)
         if tile_view is not None:
-            if tile_view.valid_shape and same_dims(tile_view.valid_shape, dims):
-                tile_view = tile_view.replace(valid_shape=EMPTY)
-            if tile_view == implicit_view(dims, memory_space):
-                tile_view = None
+            tile_view = _stated(tile_view, dims, implicit_view(dims, memory_space))
         symbolic = memref is not None or not _all_const(dims)
         if tile_view is not None and not symbolic:
             symbolic = not (_all_const(tile_view.valid_shape) and _all_const(tile_view.stride))
