@@ -10,6 +10,7 @@ switched to its public class, whose ``__setattr__`` refuses; that costs no more 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from .span import UNKNOWN_SPAN, Span
@@ -121,14 +122,15 @@ class IRNode(_MutableNode):
 
     def replace(self, **changes: Any) -> Any:
         """A copy with the given fields changed; ``self`` when every value is the one already held."""
-        if all(getattr(self, name, _REQUIRED) is value for name, value in changes.items()):
+        for name, value in changes.items():
+            if getattr(self, name, _REQUIRED) is not value:
+                break
+        else:
             return self
-        values = [
-            changes.pop(f.name) if f.name in changes else getattr(self, f.name) for f in type(self).fields
-        ]
-        if changes:
-            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(changes))}")
-        return type(self)._build(*values)
+        values = {f.name: getattr(self, f.name) for f in self.fields} | changes
+        if len(values) > len(self.fields):
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(list(values)[len(self.fields):]))}")
+        return self._build(*values.values())
 
     def as_python(self, prefix: str = "pl", concise: bool = False) -> str:
         """The node as Python of the kernel language; ``concise`` leaves out the types of local variables."""
@@ -285,7 +287,7 @@ def _rewrite_source(cls: Any) -> str:
 
 def same_objects(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Whether two sequences hold the same objects in the same order."""
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b))
+    return len(a) == len(b) and all(map(is_, a, b))
 
 
 def updated(items: NodeList, made: Sequence[Any]) -> NodeList:

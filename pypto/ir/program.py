@@ -71,16 +71,16 @@ class _Summarizer:
 
     def visit(self, item: IRNode) -> None:
         self.kinds.add(type(item))
+        if type(item) is Var:
+            self.visit_type(item.type)
+            return
         if isinstance(item, _Invocation):
             if isinstance(item.op, GlobalVar):
                 self.kinds.add(GlobalVar)
                 self.callees.add(item.op.name)
             else:
                 self.ops.add(item.op.name)
-        if type(item) is not Var:
-            item._visit_children(self)
-        else:
-            self.visit_type(item.type)
+        item._visit_children(self)
 
     define = visit
 

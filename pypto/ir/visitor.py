@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import is_
 from typing import Any, ClassVar, TypeVar
 
 from .expr import Call, Expr, IterArg, Var
@@ -114,7 +115,7 @@ class Rewriter(_Dispatch):
 
     def rewrite_list(self, items: NodeList, change: Callable[[Any], Any]) -> NodeList:
         made = [change(i) for i in items]
-        return items if all(a is b for a, b in zip(made, items)) else NodeList(made)
+        return items if all(map(is_, made, items)) else NodeList(made)
 
     def rewrite_mapping(self, mapping: dict[str, Any]) -> dict[str, Any]:
         made = {k: self._rewrite_value(v) for k, v in mapping.items()}
@@ -125,7 +126,7 @@ class Rewriter(_Dispatch):
             return self.rewrite_type(value) if isinstance(value, Type) else self.rewrite(value)
         if isinstance(value, (list, tuple)) and any(isinstance(v, IRNode) for v in value):
             made = [self._rewrite_value(v) for v in value]
-            return value if all(a is b for a, b in zip(made, value)) else type(value)(made)
+            return value if all(map(is_, made, value)) else type(value)(made)
         return value
 
     def generic(self, op: Any) -> Any:
@@ -139,7 +140,7 @@ class Rewriter(_Dispatch):
 
     def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
         made = [self.rewrite(s) for s in op.stmts]
-        if all(a is b for a, b in zip(made, op.stmts)):
+        if all(map(is_, made, op.stmts)):
             return op
         return seq(splice(made), op.span)
 
