@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Final
 
+from ..ir import directions
 from ..ir.enums import ArgDirection
 
-NAME_TO_DIRECTION: Final = {
-    "input": ArgDirection.Input,
-    "output": ArgDirection.Output,
-    "inout": ArgDirection.InOut,
-    "output_existing": ArgDirection.OutputExisting,
-    "no_dep": ArgDirection.NoDep,
-    "scalar": ArgDirection.Scalar,
+NAME_TO_DIRECTION: Final[dict[str, ArgDirection]] = {
+    name: getattr(directions, name) for name in ("input", "output", "inout", "output_existing", "no_dep", "scalar")
 }
 DIRECTION_TO_NAME: Final = {direction: name for name, direction in NAME_TO_DIRECTION.items()}
 
-
-class _Adir:
-    """The argument directions by name."""
-
-    input = ArgDirection.Input
-    output = ArgDirection.Output
-    inout = ArgDirection.InOut
-    output_existing = ArgDirection.OutputExisting
-    no_dep = ArgDirection.NoDep
-    scalar = ArgDirection.Scalar
-
-
-adir: Final = _Adir()
+adir: Final = SimpleNamespace(**NAME_TO_DIRECTION)
+"""The argument directions by name."""

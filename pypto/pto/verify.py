@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -126,10 +126,7 @@ class _Verifier:
     def alloc_tile(self, op: AllocTile) -> None:
         tile = op.tile
         check_tile(tile, self.target)
-        for axis, value, room in zip(("rows", "columns"), op.valid, (tile.rows, tile.cols), strict=True):
-            known = constant(value) if value is not None else None
-            if known is not None and not 0 <= known <= room:
-                raise PtoError(f"'pto.alloc_tile': {known} valid {axis} in a tile with {room}")
+        _check_valid(op, tile, op.valid)
         if op.addr is None:
             if self.require_addresses:
                 raise PtoError("'pto.alloc_tile' needs an addr operand when memory has been planned (level3)")
@@ -159,10 +156,7 @@ class _Verifier:
             raise PtoError("'pto.set_validshape' needs a tile type with v_row=? and v_col=?")
         if isinstance(op.operands[0].owner, Subview | Reshape):
             raise PtoError("'pto.set_validshape' cannot be used on a view of a tile")
-        for axis, value, room in zip(("rows", "columns"), op.operands[1:], (tile.rows, tile.cols), strict=True):
-            known = constant(value)
-            if known is not None and not 0 <= known <= room:
-                raise PtoError(f"'pto.set_validshape': {known} valid {axis} in a tile with {room}")
+        _check_valid(op, tile, op.operands[1:])
 
     def pointer(self, op: PtoOp) -> None:
         pointer = next((value.type for value in op.operands if isinstance(value.type, PtrType)), None)
@@ -253,6 +247,13 @@ def _tile_of(value: SSAValue) -> Tile:
     if not isinstance(found, Tile):
         raise PtoError(f"expected a tile, got {value.type}")
     return found
+
+
+def _check_valid(op: PtoOp, tile: Tile, extents: Sequence[SSAValue | None]) -> None:
+    for axis, value, room in zip(("rows", "columns"), extents, (tile.rows, tile.cols), strict=True):
+        known = constant(value) if value is not None else None
+        if known is not None and not 0 <= known <= room:
+            raise PtoError(f"'{op.name}': {known} valid {axis} in a tile with {room}")
 
 
 def _check_window_axis(axis: int, offset: int | None, size: int | None, extent: int | None, stated: int | None) -> None:

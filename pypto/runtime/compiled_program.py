@@ -129,13 +129,12 @@ class CompiledProgram:
     @property
     def param_names(self) -> list[str]:
         """Names of the entry function's parameters, as written."""
-        return [written_name(p.name_hint) for p, _ in without_buffer(self.entry).caller_params()]
+        return [p.name for p in self.params]
 
     @property
     def output_indices(self) -> list[int]:
         """Which parameters of the entry function a call only writes: those it may leave out."""
-        params = without_buffer(self.entry).caller_params()
-        return [i for i, (_, d) in enumerate(params) if d is ParamDirection.Out]
+        return [i for i, p in enumerate(self.params) if p.direction is ParamDirection.Out]
 
     @property
     def has_return(self) -> bool:

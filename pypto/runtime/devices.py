@@ -288,7 +288,7 @@ def _at(error: ValueError, span: Span) -> Diagnosed:
 
 def _window(host: DeviceHost, bound: Bound, call: Call) -> WindowView:
     memory, devices = host._value(bound["buf"])
-    shape = host._dims(bound, "shape")
+    shape = host._ints(bound.dims("shape"))
     return WindowView(_made(Window, call.span, memory, shape, np.dtype(bound["dtype"].numpy)), devices)
 
 

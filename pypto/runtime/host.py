@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -218,8 +218,8 @@ class Host:
             raise user_error(ValueError, f"{function.name} is launched on {blocks} blocks", call.span)
         return blocks
 
-    def _dims(self, bound: Bound, name: str) -> list[int]:
-        return [int(self._value(d)) for d in bound.dims(name)]
+    def _ints(self, dims: Iterable[Expr]) -> list[int]:
+        return [int(self._value(d)) for d in dims]
 
 
 def _wrapped(value: Any, expr: Expr) -> Any:
@@ -236,7 +236,7 @@ def _create(host: Host, bound: Bound, call: Call) -> np.ndarray:
     import numpy as np
 
     type = tensor_type_of(call)
-    return np.zeros([int(host._value(d)) for d in type.shape], type.dtype.numpy)
+    return np.zeros(host._ints(type.shape), type.dtype.numpy)
 
 
 def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
@@ -245,9 +245,9 @@ def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
 
     operand = bound[bound.decl.args[0].name]
     source, type = host._value(operand), tensor_type_of(operand)
-    shape, offset = host._dims(bound, "shape"), host._dims(bound, "offset")
+    shape, offset = host._ints(bound.dims("shape")), host._ints(bound.dims("offset"))
     leading = len(offset) - len(shape)
-    dropped = (*range(leading), *(int(host._value(d)) + leading for d in bound.dims("drop_dims") or ()))
+    dropped = (*range(leading), *(axis + leading for axis in host._ints(bound.dims("drop_dims") or ())))
     shape = [1] * leading + shape
     for axis, (o, n, extent) in enumerate(zip(offset, shape, source.shape)):
         if o < 0 or o > extent or (o == extent and n and axis in dropped):
@@ -262,7 +262,7 @@ def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
 
 def _assemble(host: Host, bound: Bound, call: Call) -> np.ndarray:
     target, source = host._value(bound["target"]), host._value(bound["source"])
-    offset = host._dims(bound, "offset")
+    offset = host._ints(bound.dims("offset"))
     target[tuple(slice(o, o + n) for o, n in zip(offset, source.shape))] = source
     return target
 
@@ -271,7 +271,7 @@ def _reshape(host: Host, bound: Bound, call: Call) -> np.ndarray:
     import numpy as np
 
     source = host._value(bound[bound.decl.args[0].name])
-    shape = [int(host._value(d)) for d in tensor_type_of(call).shape]
+    shape = host._ints(tensor_type_of(call).shape)
     made = source.reshape(shape) if math.prod(shape) == source.size else None
     if made is None or not (made.size == 0 or np.shares_memory(made, source)):
         raise user_error(
@@ -294,7 +294,7 @@ def _view(host: Host, bound: Bound, call: Call) -> np.ndarray:
 
 def _reinterpret(host: Host, bound: Bound, call: Call) -> np.ndarray:
     made = tensor_type_of(call)
-    return host._value(bound["data"]).view(made.dtype.numpy).reshape([int(host._value(d)) for d in made.shape])
+    return host._value(bound["data"]).view(made.dtype.numpy).reshape(host._ints(made.shape))
 
 
 def _read(host: Host, bound: Bound, call: Call) -> Any:

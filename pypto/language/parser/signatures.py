@@ -43,10 +43,11 @@ class Signature:
         return orchestrates and all(p.name_hint != "device" for p, _ in self.params)
 
     @staticmethod
-    def of_function(function: Function, global_var: GlobalVar | None = None) -> Signature:
+    def of_function(function: Function) -> Signature:
+        """What callers know of a function that is parsed, or was built otherwise."""
         made = Signature(
             function.name,
-            global_var or GlobalVar(function.name),
+            GlobalVar(function.name),
             function.directed_params(),
             list(function.return_types),
             function.func_type,
