@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from elementwise_cases import ADD
 from operator_harness import COLS, ROWS, Case, Script, Vector, fixed, instruction_dtypes
-from operator_values import NUMPY, Array, is_float, small
+from operator_values import NUMPY, Array, small
+from references import combined, doubled, padded, reshaped, same, same_bytes
 
 from pypto.dtypes import DataType
 
 D = DataType
 ALL = fixed(*NUMPY)
+USUAL = fixed(D.INT16, D.INT32, D.FP16, D.FP32)
 NARROW = fixed(*(d for d in NUMPY if d.bits <= 32))
 SOME = fixed(D.INT8, D.INT16, D.INT32, D.FP16, D.BF16, D.FP32)
 WIDE = fixed(D.INT16, D.INT32, D.UINT16, D.UINT32, D.FP16, D.BF16, D.FP32)
@@ -71,9 +73,6 @@ pl.store(t, [0, 0], y0)
 pl.store(t, [0, 0], y0, atomic=pl.AtomicType.Add)
 """
 
-    def doubled(x: Array, m: int, n: int, y: Array) -> None:
-        y[:m, :n] = ADD(x[:m, :n], x[:m, :n])
-
     atomic = Script("tile.store", twice, [(16, 64)], [(16, 64)], doubled, ((16, 64), (5, 19), (0, 64)))
     cases.append(atomic.case(lambda target: [d for d in NUMPY if d in target.atomic_add_dtypes], "atomic"))
     return cases
@@ -86,9 +85,6 @@ a = pl.load(x0, [0, 0], [16, 64])
 t = pl.tile.muls(a, 1)
 pl.store(t, [0, 0], y0)
 """
-
-    def same(x: Array, y: Array) -> None:
-        y[...] = x
 
     full = "pl.store(pl.tile.full([16, 64], dtype={T}, value=VALUE), [0, 0], y0)"
 
@@ -110,16 +106,13 @@ pl.store(t, [0, 0], y0)
     return cases
 
 
-def views() -> list[Case]:
+def reshapes() -> list[Case]:
     cases: list[Case] = []
     reshape = """
 t = pl.load(x0, [0, 0], [16, 64])
 r = pl.tile.reshape(t, [32, 32])
 pl.store(r, [0, 0], y0)
 """
-
-    def reshaped(x: Array, y: Array) -> None:
-        y[...] = x.reshape(y.shape)
 
     cases.append(Script("tile.reshape", reshape, [(16, 64)], [(32, 32)], reshaped).case(ALL))
     column = """
@@ -133,8 +126,12 @@ pl.store(pl.tile.add(r, r), [0, 0], y0)
         most = x.max(axis=1)
         y[0] = ADD(most, most)
 
-    usual = fixed(D.INT16, D.INT32, D.FP16, D.FP32)
-    cases.append(Script("tile.reshape", column, [(16, 64)], [(1, 16)], summed).case(usual, "column"))
+    cases.append(Script("tile.reshape", column, [(16, 64)], [(1, 16)], summed).case(USUAL, "column"))
+    return cases
+
+
+def windows() -> list[Case]:
+    cases: list[Case] = []
     window = """
 t = pl.load(x0, [0, 0], [32, 128])
 s = pl.tile.slice(t, [8, 32], [i0, i1])
@@ -146,19 +143,19 @@ pl.store(pl.tile.add(s, s), [0, 0], y0)
         y[...] = ADD(part, part)
 
     runs = ((0, 0), (3, 32), (24, 96), (5, 64))
-    cases.append(Script("tile.slice", window, [(32, 128)], [(8, 32)], window_doubled, runs).case(usual))
+    cases.append(Script("tile.slice", window, [(32, 128)], [(8, 32)], window_doubled, runs).case(USUAL))
     whole_blocks = window.replace("i0", "8").replace("i1", "32")
 
     def aligned(x: Array, y: Array) -> None:
         window_doubled(x, 8, 32, y)
 
-    cases.append(Script("tile.slice", whole_blocks, [(32, 128)], [(8, 32)], aligned).case(usual, "static"))
+    cases.append(Script("tile.slice", whole_blocks, [(32, 128)], [(8, 32)], aligned).case(USUAL, "static"))
     fixed_window = window.replace("i0", "5").replace("i1", "37")
 
     def at_odd(x: Array, y: Array) -> None:
         window_doubled(x, 5, 37, y)
 
-    cases.append(Script("tile.slice", fixed_window, [(32, 128)], [(8, 32)], at_odd).case(usual, "misaligned"))
+    cases.append(Script("tile.slice", fixed_window, [(32, 128)], [(8, 32)], at_odd).case(USUAL, "misaligned"))
     narrowed = """
 t = pl.load(x0, [0, 0], [32, 128])
 s = pl.tile.slice(t, [8, 32], [8, 32], valid_shape=[i0, i1])
@@ -171,7 +168,7 @@ pl.store(pl.tile.add(s, s), [0, 0], y0)
 
     cases.append(
         Script("tile.slice", narrowed, [(32, 128)], [(8, 32)], narrow, ((8, 32), (3, 7), (1, 32), (0, 32))).case(
-            usual, "valid"
+            USUAL, "valid"
         )
     )
     valid = """
@@ -180,18 +177,17 @@ s = pl.tile.set_validshape(t, i0, i1)
 pl.store(pl.tile.add(s, s), [0, 0], y0)
 """
 
-    def valid_doubled(x: Array, m: int, n: int, y: Array) -> None:
-        y[:m, :n] = ADD(x[:m, :n], x[:m, :n])
-
     regions = ((16, 64), (5, 19), (1, 64), (0, 64), (16, 0))
-    cases.append(Script("tile.set_validshape", valid, [(16, 64)], [(16, 64)], valid_doubled, regions).case(usual))
+    cases.append(Script("tile.set_validshape", valid, [(16, 64)], [(16, 64)], doubled, regions).case(USUAL))
+    return cases
+
+
+def reinterpretations() -> list[Case]:
+    cases: list[Case] = []
     bits = """
 t = pl.load(x0, [0, 0], [16, 64])
 pl.store(pl.tile.reinterpret_view(t, TO), [0, 0], y0)
 """
-
-    def same_bytes(x: Array, y: Array) -> None:
-        y[...] = x.view(y.dtype)
 
     for dtype in (D.FP16, D.BF16, D.FP32):
         turned = """
@@ -214,14 +210,6 @@ pl.store(pl.tile.matmul(a, pl.tile.transpose_view(b)), [0, 0], y0)
     return cases
 
 
-def pad_of(dtype: np.dtype, mode: str) -> Any:
-    if mode == "zero":
-        return 0
-    if is_float(dtype):
-        return np.inf if mode == "max" else -np.inf
-    return np.iinfo(dtype).max if mode == "max" else np.iinfo(dtype).min
-
-
 def padding() -> list[Case]:
     cases: list[Case] = []
     regions = ((16, 64), (5, 19), (1, 64), (16, 1), (0, 64), (16, 0))
@@ -232,13 +220,8 @@ def padding() -> list[Case]:
             ("fillpad_expand", "pl.tile.fillpad_expand(t, [24, 128], pad_value=pl.PadValue.MODE)"),
         ):
             shape = (24, 128) if op == "fillpad_expand" else (16, 64)
-
-            def padded(x: Array, m: int, n: int, y: Array, mode: str = mode) -> None:
-                y[...] = pad_of(y.dtype, mode)
-                y[:m, :n] = x[:m, :n]
-
             body = f"t = pl.load(x0, [0, 0], [16, 64], valid_shape=[i0, i1])\npl.store({result}, [0, 0], y0)"
-            script = Script(f"tile.{op}", body.replace("MODE", mode), [(16, 64)], [shape], padded, regions)
+            script = Script(f"tile.{op}", body.replace("MODE", mode), [(16, 64)], [shape], padded(mode), regions)
             cases.append(script.case(NARROW, mode))
     return cases
 
@@ -287,19 +270,9 @@ a = pl.load(x0, [0, 0], [16, 64])
 b = pl.load(x1, [0, 0], [16, 64], valid_shape=[i0, i1])
 pl.store(pl.tile.part_{name}(a, b), [0, 0], y0)
 """
-
-    def combined(a: Array, b: Array, m: int, n: int, y: Array) -> None:
-        y[...] = a
-        left, right = a[:m, :n], b[:m, :n]
-        if is_float(a.dtype):
-            y[:m, :n] = function(left.astype(np.float32), right.astype(np.float32)).astype(a.dtype)
-        else:
-            wide = function(left.astype(np.int64), right.astype(np.int64))
-            y[:m, :n] = wide.astype(a.dtype)
-
     op = f"tile.part_{name}"
-    script = Script(op, body, [(16, 64), (16, 64)], [(16, 64)], combined, ((16, 64), (5, 19), (1, 1), (0, 64), (16, 0)),
-                    ulp=0.5 if name in ("max", "min") else 0)  # fmt: skip
+    script = Script(op, body, [(16, 64), (16, 64)], [(16, 64)], combined(function),
+                    ((16, 64), (5, 19), (1, 1), (0, 64), (16, 0)), ulp=0.5 if name in ("max", "min") else 0)  # fmt: skip
     return script.case(lambda target: instruction_dtypes(op, target))
 
 
@@ -404,7 +377,9 @@ assert (ROWS, COLS) == (16, 64)
 CASES = [
     *transfers(),
     *allocation(),
-    *views(),
+    *reshapes(),
+    *windows(),
+    *reinterpretations(),
     *padding(),
     *rearranging(),
     *elements(),

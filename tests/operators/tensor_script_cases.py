@@ -9,9 +9,9 @@ from cast_cases import converted
 from cube_cases import acc, product
 from elementwise_cases import ADD, BINARY, with_scalar
 from gather_cases import MATCHES, PATTERNS, comparable, distinct, first_matches, matching, positions, sorted_runs
-from memory_cases import pad_of
 from operator_harness import Case, Script, Vector, fixed
 from operator_values import Array, is_float, small, wrap
+from references import combined, doubled, padded, reshaped, same, same_bytes
 
 from pypto.backend import ASCEND910B, Target
 from pypto.dtypes import DataType
@@ -59,15 +59,6 @@ def scalar_forms() -> list[Case]:
 def copies() -> list[Case]:
     square, tall = (16, 64), (32, 32)
 
-    def same(x: Array, y: Array) -> None:
-        y[...] = x
-
-    def reshaped(x: Array, y: Array) -> None:
-        y[...] = x.reshape(y.shape)
-
-    def bits(x: Array, y: Array) -> None:
-        y[...] = x.view(y.dtype)
-
     def window(x: Array, i: int, j: int, m: int, n: int, y: Array) -> None:
         y[:m, :n] = ADD(x[i : i + m, j : j + n], x[i : i + m, j : j + n])
 
@@ -76,9 +67,6 @@ def copies() -> list[Case]:
 
     def joined(a: Array, b: Array, y: Array) -> None:
         y[:, :64], y[:, 64:] = a, b
-
-    def doubled(x: Array, m: int, n: int, y: Array) -> None:
-        y[:m, :n] = ADD(x[:m, :n], x[:m, :n])
 
     def raised(x: Array, y: Array) -> None:
         y[...] = ADD(x, np.full_like(x, 64))
@@ -95,7 +83,7 @@ def copies() -> list[Case]:
             "pl.tensor.reinterpret_view(x0, pl.INT32)",
             [square],
             (square, D.INT32),
-            bits,
+            same_bytes,
             fixed(D.FP32),
         ),
         script(
@@ -164,18 +152,13 @@ def filled() -> list[Case]:
             ("fillpad", "pl.tensor.fillpad(s, pad_value=pl.PadValue.MODE)", (16, 64)),
             ("fillpad_expand", "pl.tensor.fillpad_expand(s, [24, 128], pad_value=pl.PadValue.MODE)", (24, 128)),
         ):
-
-            def padded(x: Array, m: int, n: int, y: Array, mode: str = mode) -> None:
-                y[...] = pad_of(y.dtype, mode)
-                y[:m, :n] = x[:m, :n]
-
             cases.append(
                 script(
                     f"tensor.{name}",
                     expr.replace("MODE", mode),
                     [(16, 64)],
                     shape,
-                    padded,
+                    padded(mode),
                     USUAL,
                     mode,
                     before="s = pl.slice(x0, [16, 64], [0, 0], valid_shape=[i0, i1])",
@@ -192,20 +175,13 @@ def _counted(y: Array) -> None:
 def partial() -> list[Case]:
     cases = []
     for name, function in (("add", np.add), ("mul", np.multiply), ("max", np.maximum), ("min", np.minimum)):
-
-        def combined(a: Array, b: Array, m: int, n: int, y: Array, function: Any = function) -> None:
-            y[...] = a
-            left, right = a[:m, :n], b[:m, :n]
-            wide = np.float32 if is_float(a.dtype) else np.int64
-            y[:m, :n] = function(left.astype(wide), right.astype(wide)).astype(a.dtype)
-
         cases.append(
             script(
                 f"tensor.part_{name}",
                 f"pl.tensor.part_{name}(x0, s)",
                 [(16, 64), (16, 64)],
                 (16, 64),
-                combined,
+                combined(function),
                 before="s = pl.slice(x1, [16, 64], [0, 0], valid_shape=[i0, i1])",
                 ulp=0.5,
                 runs=((16, 64), (5, 19), (0, 64)),
