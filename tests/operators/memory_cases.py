@@ -271,8 +271,8 @@ b = pl.load(x1, [0, 0], [16, 64], valid_shape=[i0, i1])
 pl.store(pl.tile.part_{name}(a, b), [0, 0], y0)
 """
     op = f"tile.part_{name}"
-    script = Script(op, body, [(16, 64), (16, 64)], [(16, 64)], combined(function),
-                    ((16, 64), (5, 19), (1, 1), (0, 64), (16, 0)), ulp=0.5 if name in ("max", "min") else 0)  # fmt: skip
+    runs, ulp = ((16, 64), (5, 19), (1, 1), (0, 64), (16, 0)), 0.5 if name in ("max", "min") else 0
+    script = Script(op, body, [(16, 64), (16, 64)], [(16, 64)], combined(function), runs, ulp)
     return script.case(lambda target: instruction_dtypes(op, target))
 
 
