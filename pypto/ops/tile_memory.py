@@ -280,7 +280,11 @@ def _extract(b: Bound) -> Type:
             raise b.fail(f"index_{name} must be >= 0, got {start}")
         if whole is not None and (start or 0) + size > whole:
             raise b.fail(f"window exceeds src {name} extent: {start or 0} + {size} > {whole}")
-    region = read_region(b, source.shape, valid_of(b, "src"), offsets, shape, shape)
+    held = valid_of(b, "src")
+    region = read_region(b, source.shape, held, offsets, shape, shape)
+    for axis, (offset, size, whole) in enumerate(zip(offsets, shape, source.shape)):
+        if value(offset) == 0 and same(size, whole):
+            region[axis] = held[axis]
     partial = not all(same(v, s) for v, s in zip(region, shape))
     operand = space in (_MEMORY.Left, _MEMORY.Right)
     layout = _extracted_layout(shape, space)

@@ -2,8 +2,8 @@
 
 The statements of a body are put in an order in which scalars come first, then loads, then, stage by stage, what
 computes and what stores; dependencies are kept, and equals keep their order. So the loads of all stages are under way
-before the first stage computes, and each stage's results leave as soon as they are made. Afterwards the loop is a plain
-one.
+before the first stage computes, and each stage's results leave as soon as they are made. Operands that are taken from
+Mat after an inner loop stay after it. Afterwards the loop is a plain one.
 
 A loop whose stages share one accumulator (``pipeline_overlap_stores`` is False) computes and stores in the order
 written. One with two accumulators (``pipeline_double_buffer_c``) takes its stages in pairs: both compute, then both
@@ -29,6 +29,7 @@ from ..ir.stmt import (
     ReturnStmt,
     SeqStmts,
     Stmt,
+    WhileStmt,
     YieldStmt,
     flatten_to_stmts,
     seq,
@@ -132,6 +133,7 @@ class _Orderer(Rewriter):
         if len(stmts) < 2:
             return body
         before = build_stmt_dependency_graph(SeqStmts(type(body.stmts)(stmts), body.span), None, self._sharing).before
+        _keep_behind_loops(stmts, before)
         keys = self._keys(stmts)
         order = _sorted(before, keys.__getitem__)
         if len(order) < len(stmts):
@@ -139,6 +141,17 @@ class _Orderer(Rewriter):
         if order == list(range(len(stmts))):
             return body
         return seq([*(stmts[i] for i in order), *end], body.span)
+
+
+def _keep_behind_loops(stmts: list[Stmt], before: list[set[int]]) -> None:
+    """Operands of the cube stay behind the loops they are behind: L0 has no room for them while those run."""
+    loops: set[int] = set()
+    for position, stmt in enumerate(stmts):
+        call = _call(stmt)
+        if isinstance(stmt, (ForStmt, WhileStmt)):
+            loops.add(position)
+        elif loops and call is not None and _fills_operand(call):
+            before[position] |= loops
 
 
 class _Alternated(Rewriter):

@@ -438,3 +438,11 @@ def test_sorts_make_pairs():
     assert shape(T.mrgsort(tile(1, 128), tile(1, 128), tile(1, 64))) == [1, 320]
     refused("multiple of 64", T.mrgsort, tile(1, 128), block_len=63)
     refused("matching dtype", T.mrgsort, tile(1, 128), tile(1, 128, dtype=D.FP16))
+
+
+def test_an_extraction_of_all_rows_keeps_how_many_are_valid():
+    n = index("n")
+    source = tile(16, 64, valid=[n, 64], space=M.Mat)
+    taken = T.extract(source, 0, 32, [16, 32], target_memory=M.Left)
+    assert valid(taken)[0] is n and valid(taken)[1] == 32
+    assert valid(T.extract(source, 0, 0, [8, 64], target_memory=M.Left)) == [8, 64]

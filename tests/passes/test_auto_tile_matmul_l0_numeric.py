@@ -240,3 +240,36 @@ def test_only_valid_rows_are_stored(m, k, n, rows, target):
     kernel = pl.parse(source)
     assert isinstance(kernel, ir.Program)
     check(kernel, [a, b, bias, out], want, target)
+
+
+ROWS = pl.dynamic("ROWS")
+
+
+@pl.jit
+def ragged(
+    a: pl.Tensor[[ROWS, 1024], pl.BF16],
+    b: pl.Tensor[[128, 1024], pl.BF16],
+    out: pl.Out[pl.Tensor[[ROWS, 128], pl.FP32]],
+):
+    for block in pl.spmd((pl.tensor.dim(a, 0) + 31) // 32):
+        row = block * 32
+        rows = pl.min(32, pl.tensor.dim(a, 0) - row)
+        acc = pl.create_tensor([32, 128], dtype=pl.FP32)
+        for k in pl.pipeline(0, 1024, 512, stage=2):
+            left = pl.slice(a, [32, 512], [row, k], valid_shape=[rows, 512])
+            right = b[0:128, k : k + 512]
+            if k == 0:
+                acc = pl.matmul(left, right, b_trans=True, out_dtype=pl.FP32)
+            else:
+                acc = pl.matmul_acc(acc, left, right, b_trans=True)
+        out = pl.assemble(out, acc, [row, 0])
+    return out
+
+
+@pytest.mark.parametrize("rows", [1, 16, 21, 32, 40])
+def test_operands_of_a_number_of_rows_known_at_run_time_are_cut_along_k(rows):
+    rng = np.random.default_rng(rows)
+    a, b = (rng.integers(-4, 5, (n, 1024)).astype(DTYPES["BF16"]) for n in (rows, 128))
+    out = np.full((rows, 128), np.nan, np.float32)
+    ragged(a, b, out)
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32).T)

@@ -161,12 +161,12 @@ def product(
     b: pl.Tensor[[64, 32], pl.FP32],
     out: pl.Out[pl.Tensor[[T, 32], pl.FP32]],
 ):
-    for block in pl.spmd((pl.tensor.dim(a, 0) + 15) // 16):
-        row = block * 16
-        acc = pl.create_tensor([16, 32], dtype=pl.FP32)
+    for block in pl.spmd((pl.tensor.dim(a, 0) + 31) // 32):
+        row = block * 32
+        acc = pl.create_tensor([32, 32], dtype=pl.FP32)
         for k in pl.pipeline(0, 64, 16, stage=2):
-            rows = pl.min(16, pl.tensor.dim(a, 0) - row)
-            left = pl.slice(a, [16, 16], [row, k], valid_shape=[rows, 16])
+            rows = pl.min(32, pl.tensor.dim(a, 0) - row)
+            left = pl.slice(a, [32, 16], [row, k], valid_shape=[rows, 16])
             right = b[k : k + 16, 0:32]
             if k == 0:
                 acc = pl.matmul(left, right)
@@ -176,7 +176,7 @@ def product(
     return out
 
 
-@pytest.mark.parametrize("rows", [1, 15, 16, 17, 40])
+@pytest.mark.parametrize("rows", [1, 15, 31, 32, 72])
 def test_a_product_of_ragged_rows_stays_inside_its_tensor(rows):
     a, b = rng(rows, 64), rng(64, 32)
     a[0, :4] = [0.0, -0.0, -3.0, 1e30]

@@ -330,3 +330,50 @@ def test_outside_pipelines_nothing_moves():
                 pl.store(u, [i * 8 + 8, 0], y)
 
     assert ordered(Before) is Before
+
+
+def test_operands_of_the_cube_stay_behind_an_inner_loop():
+    take = "pl.tile.extract({0}, 0, {1}, [16, 16], target_memory=pl.Mem.{2})"
+    lines = (
+        "a = pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.Mat)",
+        "b = pl.load(x, [16, 0], [16, 16], target_memory=pl.Mem.Mat)",
+        f"first = pl.matmul({take.format('a', 0, 'Left')}, {take.format('b', 0, 'Right')})",
+        "for k, (acc,) in pl.range(2, init_values=(first,)):",
+        f"    left = {take.format('a', 0, 'Left')}",
+        f"    right = {take.format('b', 0, 'Right')}",
+        "    more = pl.matmul_acc(acc, left, right)",
+        "    total = pl.yield_(more)",
+        f"last = {take.format('b', 0, 'Right')}",
+        "c = pl.load(x, [32, 0], [16, 16], target_memory=pl.Mem.Mat)",
+        f"rest = pl.matmul_acc(total, {take.format('c', 0, 'Left')}, last)",
+        "pl.store(rest, [0, 0], y)",
+    )
+    made = names(passes.canonicalize_io_order()(passes.flatten_call_expr()(body(*lines))))
+    inner = made.index("matmul_acc")
+    assert made[:inner].count("load") == 3, "a load from global memory passes the loop"
+    assert made[inner + 1 :].count("extract") == 2 and made[inner + 1 :].index("matmul_acc") == 2
+
+
+@pl.jit
+def remainder(
+    a: pl.Tensor[[16, 512], pl.INT8], b: pl.Tensor[[512, 512], pl.INT8], out: pl.Out[pl.Tensor[[16, 512], pl.INT32]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tensor([16, 512], dtype=pl.INT32)
+        for k in pl.pipeline(0, 512, 256, stage=2):
+            left = pl.slice(a, [16, 256], [0, k], valid_shape=[8, 256])
+            if k == 0:
+                acc = pl.matmul(left, b[k : k + 256, 0:512], out_dtype=pl.INT32)
+            else:
+                acc = pl.matmul_acc(acc, left, b[k : k + 256, 0:512])
+        out = pl.assemble(out, acc, [0, 0])
+    return out
+
+
+def test_blocks_that_fill_an_operand_memory_by_twos_leave_room_for_the_rest():
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-9, 9, shape).astype(np.int8) for shape in ((16, 512), (512, 512)))
+    out = np.full((16, 512), -1, np.int32)
+    remainder(a, b, out)
+    np.testing.assert_array_equal(out[:8], a[:8].astype(np.int32) @ b.astype(np.int32))
+    assert (out[8:] == -1).all()

@@ -132,9 +132,6 @@ class _Rewriter(BodyRewriter):
         if any(d.bits < 8 for d in dtypes):
             self._hint("PH-AT-003", product, f"of {dtypes[0]} operands is not tiled: they are smaller than a byte")
             return None
-        if static_dims(product.valid[:1]) is None:
-            self._hint("PH-AT-006", product, "is not tiled: how many of its rows are valid is known only at run time")
-            return None
         if product.bias is not None and not self._bias_is_legal(product):
             return None
         unit = units(product, self._target)[2]

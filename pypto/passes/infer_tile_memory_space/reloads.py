@@ -42,9 +42,14 @@ class Reloads:
             return None
         return build(load.op.name, *load.args, span=span, **{**load.kwargs, "target_memory": MemorySpace.Vec})
 
+    def is_empty(self, tile: Expr) -> bool:
+        """Whether ``tile`` has no contents."""
+        call, _ = self._made.get(tile, (None, tile))
+        return call is not None and call.op.name == "tile.create"
+
     def empty(self, tile: Expr, space: MemorySpace, span: Span) -> Call | None:
         """A tile in ``space`` for one that has no contents, when that is what ``tile`` is."""
         call, _ = self._made.get(tile, (None, tile))
-        if call is None or call.op.name != "tile.create":
+        if call is None or not self.is_empty(tile):
             return None
         return build("tile.create", call.args[0], span=span, dtype=call.kwargs["dtype"], target_memory=space)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import InternalError, user_error
-from ...ir.enums import MemorySpace, TileLayout
+from ...ir.enums import CompactMode, MemorySpace, TileLayout
 from ...ir.expr import Call, Expr, IterArg, Var, tile_type_of
 from ...ir.naming import written_name
 from ...ir.node import EMPTY, NodeList
 from ...ir.program import Function
+from ...ir.span import Span
 from ...ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, YieldStmt, flatten_to_stmts, seq
-from ...ir.types import TileType, implicit_layout
+from ...ir.types import TileType, implicit_layout, static_dims
 from ...ops.registry import decl_of, rebind
 from ...ops.rules import same
 from ..acc_windows import acc_windows
@@ -45,9 +46,11 @@ def in_space(kind: TileType, space: MemorySpace) -> TileType:
 def _lying_as(kind: TileType, other: TileType) -> TileType:
     """``kind`` in the layout of ``other``, which flows into it."""
     view, like = kind.get_effective_tile_view(), other.get_effective_tile_view()
-    if (view.blayout, view.slayout, view.fractal) == (like.blayout, like.slayout, like.fractal):
+    compact = like.compact if kind.memory_space is MemorySpace.Acc else view.compact
+    wanted = view.replace(blayout=like.blayout, slayout=like.slayout, fractal=like.fractal, compact=compact)
+    if wanted == view:
         return kind
-    view = view.replace(blayout=like.blayout, slayout=like.slayout, fractal=like.fractal)
+    view = wanted
     return TileType(kind.shape, kind.dtype, None, view, kind.memory_space)
 
 
@@ -147,12 +150,20 @@ class Placer(EmittingRewriter):
             args.append(self.move(made, allowed) if allowed else made)
         if decl.name == "tile.assemble" and _space(args[0]) is VEC and is_crossing(_space(args[1]), VEC):
             args[1] = self.move(args[1], (VEC,))
-        if decl.name == "tile.slice" and _space(args[0]) is MemorySpace.Acc and not _spans_rows(op):
+        if _space(args[0]) is MemorySpace.Acc and self._needs_copy(op, args[0]):
             args[0] = self.move(args[0], (VEC,))
         call = self._with_args(op, args)
         if not isinstance(call.type, TileType):
             return call
         return self._placed(call, result)
+
+    def _needs_copy(self, op: Call, tile: Expr) -> bool:
+        """Whether a view of a product is not one in Acc, where columns of boxes are as high as what is valid."""
+        if op.op.name == "tile.slice":
+            return not _spans_rows(op)
+        if op.op.name != "tile.set_validshape" or self.reloads.is_empty(tile):
+            return False
+        return not _is_one_box(tile) and not same(tile_type_of(tile).valid_shape[0], op.args[1])
 
     def _with_args(self, op: Call, args: list[Expr]) -> Call:
         if all(a is b for a, b in zip(args, op.args)):
@@ -188,8 +199,8 @@ class Placer(EmittingRewriter):
             return self._by_attribute(call, space, result)
         shared = beside(decl)
         if shared is not None:
-            index = decl.arg_index(shared)
-            return call.replace(type=in_space(kind, _space(call.args[index])))
+            made = in_space(kind, _space(call.args[decl.arg_index(shared)]))
+            return call.replace(type=_packed(made) if decl.name == "tile.set_validshape" else made)
         return call.replace(type=in_space(kind, space if isinstance(space, MemorySpace) else kind.memory_space or VEC))
 
     def _by_attribute(self, call: Call, attribute: str, result: Var | None) -> Call:
@@ -275,6 +286,7 @@ class Placer(EmittingRewriter):
             made = self.rewrite(value)
             if i < len(targets) and is_tile(targets[i]) and space_of(targets[i]) is not None:
                 made = self.move(made, (_space(targets[i]),))
+                _check_packing(made, targets[i], self.span)
             values.append(made)
         return op if all(a is b for a, b in zip(values, op.values)) else op.replace(values=type(op.values)(values))
 
@@ -290,6 +302,8 @@ class Placer(EmittingRewriter):
         then_values, else_values = _yielded(then_body), _yielded(else_body)
         joint = [self._joint(a, b) if is_tile(a) else a for a, b in zip(then_values, else_values)]
         then_body, else_body = self._meet(then_body, joint), self._meet(else_body, joint)
+        for a, b in zip(_yielded(then_body), _yielded(else_body)):
+            _check_packing(a, b, op.span)
         results = self._results(op.return_vars, joint)
         return op.replace(condition=condition, then_body=then_body, else_body=else_body, return_vars=results)
 
@@ -323,6 +337,34 @@ def _name(value: Expr) -> str:
 def _named(value: Expr) -> str:
     return repr(_name(value)) if isinstance(value, Var) else "the tile"
 
+
+
+def _packed(kind: TileType) -> TileType:
+    """An accumulator without contents as a product of its valid rows would make it."""
+    if kind.memory_space is not MemorySpace.Acc or len(kind.shape) != 2:
+        return kind
+    compact = CompactMode.null if same(kind.valid_shape[0], kind.shape[0]) else CompactMode.normal
+    return kind.replace(tile_view=kind.get_effective_tile_view().replace(compact=compact))
+
+
+def _is_one_box(tile: Expr) -> bool:
+    """Whether the rows of a tile are those of one box, so that packing them changes nothing."""
+    rows = static_dims(tile_type_of(tile).shape[:1])
+    return rows is not None and rows[0] <= 16
+
+
+def _check_packing(a: Expr, b: Expr, span: Span) -> None:
+    """Refuse accumulators that meet where one lies in boxes of all its rows, the other in those of valid rows."""
+    if not is_tile(a) or not is_tile(b) or not _space(a) is _space(b) is MemorySpace.Acc or _is_one_box(a):
+        return
+    if tile_type_of(a).get_effective_tile_view().compact is tile_type_of(b).get_effective_tile_view().compact:
+        return
+    raise user_error(
+        ValueError,
+        f"{_named(b)} is a product of all rows or of some, and the two lie differently in Acc",
+        a.span if a.span.is_valid() else span,
+        "make the ragged operand whole before the product: pl.fillpad(x, pad_value=pl.PadValue.zero)",
+    )
 
 
 def _spans_rows(cut: Call) -> bool:
