@@ -19,6 +19,7 @@ from ..ir.types import DistributedTensorType, TensorType
 from ..passes.materialize_window_strides.analysis import stated_strides
 from ..pto.numerics import pack_pairs, unpack_pairs
 from ..simulator.window import Part, part_of
+from .host import Host
 
 
 class ArrayArg:
@@ -247,8 +248,6 @@ def evaluate_dim(dim: Expr, dims: Mapping[Var, int]) -> int | None:
         return dim.value
     if isinstance(dim, Var):
         return dims.get(dim)
-    from .host import Host
-
     try:
         return int(Host.scalar(dim, dims))
     except KeyError:

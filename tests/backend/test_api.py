@@ -12,16 +12,6 @@ from pypto.dtypes import DataType
 from pypto.ir.enums import CoreType, MemorySpace
 
 
-@pytest.fixture(autouse=True)
-def _restore_backend():
-    saved = backend.get_backend_type() if backend.is_backend_configured() else None
-    backend.reset_for_testing()
-    yield
-    backend.reset_for_testing()
-    if saved is not None:
-        backend.set_backend_type(saved)
-
-
 def test_instances_are_single_and_distinct():
     assert Backend910B.instance() is Backend910B.instance() is backend.get_backend_instance(BackendType.Ascend910B)
     assert Backend950.instance() is not Backend910B.instance()

@@ -81,7 +81,6 @@ def test_scratch_has_room_for_all_that_one_target_keeps():
 
 
 def test_one_target_needs_planned_memory():
-    backend.reset_for_testing()
     backend.set_backend_type(backend.BackendType.Ascend910B)
     with passes.PassContext([], memory_planner=passes.MemoryPlanner.PTOAS):
         made = kernel(BOTH)

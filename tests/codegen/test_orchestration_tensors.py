@@ -280,7 +280,6 @@ def test_a_buffer_of_pipes_is_made_where_its_size_is_known():
     ("splits", "slots"), [("01", "{INVALID_KERNEL_ID, 0, 0}"), ("11", "{INVALID_KERNEL_ID, 0, 0}"), ("", None)]
 )
 def test_a_kernel_whose_pipes_divide_tiles_is_launched_on_both_vector_cores(splits, slots):
-    backend.reset_for_testing()
     backend.set_backend_type(backend.BackendType.Ascend950)
     pops = "".join(
         f"        t{i}: pl.Tile[[16, 16], pl.FP32, pl.Mem.Vec] = pl.tpop_from_aic(split={split})\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pypto.language as pl
-from pypto import LogLevel, backend, get_log_level, passes, set_log_level
+from pypto import LogLevel, get_log_level, passes, set_log_level
 from pypto.backend import ASCEND910B, ASCEND950
 from pypto.passes.pipeline import PassPipeline
 
@@ -16,9 +16,7 @@ Check, Phase = passes.DiagnosticCheck, passes.DiagnosticPhase
 def quiet_state():
     level = get_log_level()
     set_log_level(LogLevel.INFO)
-    backend.reset_for_testing()
     yield
-    backend.reset_for_testing()
     set_log_level(level)
 
 
