@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ..dtypes import DataType
 from ..ir import expr as E
-from ..ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var, is_integer
+from ..ir.expr import BinaryExpr, ConstInt, Expr, UnaryExpr, Var, const_value, is_integer
 from ..ir.span import Span
 from .bounds import NEG_INF, POS_INF, ConstIntBoundAnalyzer, Recover
 from .const_fold import fold_binary, fold_identity, fold_unary
@@ -231,7 +231,7 @@ class CanonicalSimplifier:
     def _without_own_remainder(s: Sum, divisor: int) -> Sum:
         """``u - u % d`` divides by ``d`` like ``u`` does."""
         for key, (atom, c) in s.terms.items():
-            if c == -1 and isinstance(atom, E.FloorMod) and _is_const(atom.right, divisor):
+            if c == -1 and isinstance(atom, E.FloorMod) and const_value(atom.right) == divisor:
                 others = s.copy()
                 del others.terms[key]
                 if others.same_as(linear(atom.left)):
@@ -326,10 +326,6 @@ class CanonicalSimplifier:
 def _const_divisor(atom: Any, cls: type) -> int:
     """The constant ``atom`` divides by as a ``cls``; 0 when it does not."""
     return atom.right.value if isinstance(atom, cls) and isinstance(atom.right, ConstInt) else 0
-
-
-def _is_const(e: Expr, value: int) -> bool:
-    return isinstance(e, ConstInt) and e.value == value
 
 
 CanonicalSimplifier.term_rules = {

@@ -16,9 +16,9 @@ from ..arith.analyzer import Analyzer
 from ..ir.enums import FunctionType
 from ..ir.expr import Call, Expr, MakeTuple, Var, const_value, index_const, tensor_type_of
 from ..ir.functor import get_last_yield_stmt
-from ..ir.node import IRNode, NodeList
+from ..ir.node import IRNode, NodeList, same_objects
 from ..ir.program import Function, Program, summarize
-from ..ir.stmt import AssignStmt, ForStmt, SeqStmts, Stmt, WhileStmt, seq
+from ..ir.stmt import AssignStmt, ForStmt, SeqStmts, Stmt, WhileStmt, call_of, seq
 from ..ir.types import TensorType
 from ..ir.visitor import Rewriter, Visitor, find_all, find_calls, splice, substitute
 from .base import P, Pass, program_pass
@@ -53,13 +53,8 @@ def _fuse(program: Program) -> Program:
     return program.map_functions(change)
 
 
-def _call_of(value: object, name: str) -> Call | None:
-    """``value``, when it is a call of operator ``name``."""
-    return value if isinstance(value, Call) and value.op.name == name else None
-
-
 def _assemble_of(stmt: Stmt) -> Call | None:
-    return _call_of(stmt.value, "tensor.assemble") if isinstance(stmt, AssignStmt) else None
+    return call_of(stmt, "tensor.assemble") if isinstance(stmt, AssignStmt) else None
 
 
 class _Block:
@@ -111,7 +106,7 @@ class _Planner(Visitor):
         self.visit(function.body)
 
     def visit_seq_stmts(self, op: SeqStmts) -> None:
-        creates = {s.var: s for s in op.stmts if isinstance(s, AssignStmt) and _call_of(s.value, "tensor.create")}
+        creates = {s.var: s for s in op.stmts if isinstance(s, AssignStmt) and call_of(s, "tensor.create")}
         if creates:
             block = _Block(op.stmts, self._roots)
             for i, stmt in enumerate(op.stmts):
@@ -222,7 +217,7 @@ class _Fuser(Rewriter):
             target = self._plan.removed[stmt]
             if target is not None and isinstance(stmt, AssignStmt):
                 self.vars[stmt.var] = self.rewrite(target)
-        return op if len(made) == len(op.stmts) and all(map(_is, made, op.stmts)) else seq(splice(made), op.span)
+        return op if same_objects(made, op.stmts) else seq(splice(made), op.span)
 
     def _placed(self, window: AssignStmt) -> Stmt:
         value, var = self.rewrite(window.value), window.var
@@ -253,7 +248,3 @@ class _Fuser(Rewriter):
         return substitute(made, inits)
 
     visit_while_stmt = visit_for_stmt
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b

@@ -262,9 +262,8 @@ def bind_scalar(param: Var, value: Any) -> int | float | bool:
     kinds = (bool, int, float, np.generic) if dtype.is_float() else (bool, int, np.integer, np.bool_)
     if not isinstance(value, kinds):
         what = "a number" if dtype.is_float() else "an integer"
-        raise user_error(
-            TypeError, f"argument {written_name(param.name_hint)!r} must be {what}, got {_type_name(value)}", param.span
-        )
+        message = f"argument {written_name(param.name_hint)!r} must be {what}, got {type(value).__name__}"
+        raise user_error(TypeError, message, param.span)
     if dtype.is_float():
         return float(value)
     low, high = (0, 1) if dtype is DataType.BOOL else dtype.int_range()
@@ -272,7 +271,3 @@ def bind_scalar(param: Var, value: Any) -> int | float | bool:
         message = f"argument {written_name(param.name_hint)!r} must fit {dtype}: {low} to {high}, got {value}"
         raise user_error(ValueError, message, param.span)
     return int(value)
-
-
-def _type_name(value: object) -> str:
-    return type(value).__name__

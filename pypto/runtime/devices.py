@@ -279,11 +279,7 @@ def _made(make: Callable[..., Any], span: Span, *args: Any) -> Any:
     try:
         return make(*args)
     except ValueError as error:
-        raise _at(error, span) from None
-
-
-def _at(error: ValueError, span: Span) -> Diagnosed:
-    return user_error(ValueError, str(error), span)
+        raise user_error(ValueError, str(error), span) from None
 
 
 def _window(host: DeviceHost, bound: Bound, call: Call) -> WindowView:

@@ -209,13 +209,9 @@ def _set_value(self: Compiler, op: pto.SetValue) -> Step:
     def put(env: Env) -> None:
         row, col = _position(env[tile].type, env[offset])
         scalar = to_scalar(env[value], env[tile].type.numpy if dtype.kind in "iu" else dtype)
-        env[tile].write_at(row, col, _single(scalar, env[tile].type.numpy))
+        env[tile].write_at(row, col, np.full((1, 1), scalar, env[tile].type.numpy))
 
     return guard(put, op)
-
-
-def _single(scalar: Any, dtype: np.dtype) -> np.ndarray:
-    return np.full((1, 1), scalar, dtype)
 
 
 def _declare_array(self: Compiler, op: pto.DeclareLocalArray) -> Step:

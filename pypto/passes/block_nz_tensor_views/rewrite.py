@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...errors import InternalError
 from ...ir.enums import MemorySpace, TensorLayout, TileLayout
-from ...ir.expr import Call, ConstInt, Expr, index_const
+from ...ir.expr import Call, ConstInt, index_const
 from ...ir.node import NodeList
 from ...ir.span import Span
 from ...ir.tensor_view_semantics import FRACTAL_ROWS, nz_c0
 from ...ir.types import TensorType, TileType, same_dims
-from ...ops.rules import dims_text
+from ...ops.rules import dims_text, value
 from ..tensor_blocks.proofs import Facts
 from ..tensor_blocks.rewriting import BlockedLoad, Blocker
 from .shapes import block_shape
@@ -63,7 +63,7 @@ class _Load(BlockedLoad):
                 f"each dimension of {dims_text(self._source.shape)}",
                 "write an offset and an extent for every dimension, 1 for the batch",
             )
-        if rank == 3 and not _is(self._window[0], 1):
+        if rank == 3 and value(self._window[0]) != 1:
             raise self.refuse(
                 f"a window of {dims_text(self._window)} spans several batches, whose fractals do not follow each "
                 "other as the rows of one tile do",
@@ -88,7 +88,3 @@ class NzBlocker(Blocker):
 
     def block_shape(self, tensor: TensorType, name: str, span: Span) -> TensorType:
         return block_shape(tensor, name, span)
-
-
-def _is(dim: Expr, wanted: int) -> bool:
-    return isinstance(dim, ConstInt) and dim.value == wanted

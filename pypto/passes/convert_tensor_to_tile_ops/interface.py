@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,15 +41,11 @@ def follow(function: Function, changed: Callees, added: dict[str, int]) -> tuple
     ``added`` says how many output parameters each changed function gained. A caller creates the tensors to pass;
     a function that only forwards to a kernel takes them as parameters of its own.
     """
-    if not any(added.get(name) for name in _callees(function)):
+    if not any(added.get(name) for name in summarize(function).callees):
         return function, 0
     rewriter = _Calls(changed, added, function.func_type in _FORWARDS)
     made = rewriter.rewrite_function(function)
     return made, len(rewriter.params)
-
-
-def _callees(function: Function) -> Iterable[str]:
-    return summarize(function).callees
 
 
 class _Calls(Rewriter):

@@ -16,7 +16,7 @@ from ...ir.expr import Call, ConstInt, Expr, Var, const_value, index_const
 from ...ir.naming import written_name
 from ...ir.node import NodeList
 from ...ir.program import Function, summarize
-from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, Stmt, flatten_to_stmts, seq
+from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, Stmt, call_of, flatten_to_stmts, seq
 from ...ir.types import TensorType
 from ...ir.visitor import Rewriter, Visitor, walk
 from ...ops.rules import all_same, value
@@ -152,21 +152,18 @@ class _Fills(Rewriter):
         self._uses, self._mixed = uses, mixed
 
     def visit_for_stmt(self, op: ForStmt) -> Any:
-        writes = [s.expr for s in flatten_to_stmts(op.body) if isinstance(s, EvalStmt) and _is_write(s.expr)]
+        stmts = flatten_to_stmts(op.body)
+        writes = [w for s in stmts if isinstance(s, EvalStmt) and (w := call_of(s, _WRITE)) is not None]
         count = const_value(op.stop)
         plain = op.kind is ForKind.Sequential and not op.iter_args and not op.attrs
         plain = plain and value(op.start) == 0 and value(op.step) == 1 and isinstance(count, int) and count > 0
-        if not plain or len(writes) != len(flatten_to_stmts(op.body)):
+        if not plain or len(writes) != len(stmts):
             return self.generic(op)
         roots = [self._uses.root(w.args[0]) for w in writes]
         if None in roots or len(set(roots)) != len(roots) or self._mixed.isdisjoint(roots):
             return self.generic(op)
         stores = [_fill(w, op.loop_var, int(count or 0)) for w in writes]
         return self.generic(op) if None in stores else [s for store in stores for s in store or ()]
-
-
-def _is_write(value: Expr) -> bool:
-    return isinstance(value, Call) and value.op.name == _WRITE
 
 
 def _fill(write: Call, index: Var, count: int) -> list[Stmt] | None:

@@ -30,7 +30,8 @@ def normalize_groups(functions: Iterable[Function]) -> list[Function]:
     uses: Counter[str] | None = None
     for group in groups:
         calls = _member_calls(group, by_name)
-        if len({by_name[c.op.name].func_type for c in calls}) < 2 or all(_is_whole(c, group) for c in calls):
+        kinds = {by_name[c.op.name].func_type for c in calls}
+        if len(kinds) < 2 or all(same_objects(c.args, group.params) for c in calls):
             continue
         if not all(_forwards(c, group) for c in calls):
             continue
@@ -48,10 +49,6 @@ def _member_calls(group: Function, by_name: Mapping[str, Function]) -> list[Invo
     if not summarize(group).callees:
         return []
     return [c for c in _calls(group) if (f := by_name.get(c.op.name)) is not None and f.func_type in _MEMBERS]
-
-
-def _is_whole(call: Invocation, group: Function) -> bool:
-    return same_objects(call.args, group.params)
 
 
 def _forwards(call: Invocation, group: Function) -> bool:
