@@ -372,7 +372,6 @@ declare(
     "Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away "
     "from zero), floor, ceil, trunc or odd.",
     spaces=vec("tile"),
-    inplace_safe=False,
     pto=Pto("pto.tcvt", ("tile",), attrs={"rmode": "mode"}, form="cast"),
     **_VECTOR,
 )

@@ -1,6 +1,7 @@
 """MemoryReuse: allocations of one memory that are never needed at the same time become one.
 
-Largest first, each allocation joins the first buffer whose members it never meets. Stages of a pipelined loop have
+Largest first, each allocation joins the first buffer whose members it never meets. Where a memory is too small for
+that, smaller ones lie side by side in a larger one they never meet. Stages of a pipelined loop have
 buffers of their own, as many as fit. Allocations the author declared are left alone: nothing joins them and they join
 nothing. PTOAS does this itself when it plans memory.
 
@@ -9,15 +10,17 @@ The marks of stages go, so that the pass, run again, would share what it has kep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Set
+from typing import Final, NamedTuple
 
+from ..backend.formats import round_up
 from ..backend.target import Target
 from ..errors import user_error
 from ..ir.enums import FunctionType, MemorySpace
-from ..ir.expr import Call, Var
+from ..ir.expr import Add, Call, ConstInt, Expr, Var
 from ..ir.memref import MemRef
 from ..ir.program import Function, Program, summarize
+from ..ir.scalar import binary, scalar_const, scalar_dtype
 from ..ir.stmt import AssignStmt
 from ..ir.visitor import find_all
 from ..ops.registry import decl_of
@@ -66,9 +69,11 @@ def _share(function: Function, context: PassContext) -> Function:
     apart = _kept_apart(function, target)
     floors = reserve(function, target).ends if RESERVE in summarize(function).ops else {}
 
-    def packed(apart: dict[Var, set[Var]]) -> tuple[dict[Var, Var], dict[Var, Allocation]]:
-        """Which buffer each allocation joins, and those that remain."""
-        hosts = pack(known, needed, apart, stages)
+    def packed(
+        apart: dict[Var, set[Var]], dense: frozenset[MemorySpace] = frozenset()
+    ) -> tuple[dict[Var, tuple[Var, int]], dict[Var, Allocation]]:
+        """Which buffer each allocation joins, at which byte, and those that remain."""
+        hosts = pack(known, needed, apart, stages, {s: target.memories[s].alignment for s in dense})
         return hosts, {base: a for base, a in known.items() if a.pinned or (base in needed and base not in hosts)}
 
     def overfull(wanted: dict[Var, Allocation]) -> list[MemorySpace]:
@@ -78,6 +83,8 @@ def _share(function: Function, context: PassContext) -> Function:
     hosts, wanted = packed(apart)
     while stages.marked and any(stages.give_up(space) for space in overfull(wanted)):
         hosts, wanted = packed(apart)
+    if full := frozenset(overfull(wanted)):
+        hosts, wanted = packed(apart, full)
     if apart and MemorySpace.Vec in overfull(wanted) and MemorySpace.Vec not in overfull(packed({})[1]):
         raise user_error(ValueError, _NO_ROOM, next(iter(apart)).span, _SMALLER)
     for shed in stages.sheds():
@@ -121,11 +128,18 @@ def _is_view(call: Call) -> bool:
     return decl is not None and decl.inherits is not None
 
 
-def _rebased(memref: MemRef, hosts: dict[Var, Var]) -> MemRef:
-    host = hosts.get(memref.base)
-    if host is None:
+def _rebased(memref: MemRef, hosts: dict[Var, tuple[Var, int]]) -> MemRef:
+    if memref.base not in hosts:
         return memref
-    return MemRef(host, memref.byte_offset, memref.size, span=memref.span)
+    host, start = hosts[memref.base]
+    offset = memref.byte_offset if start == 0 else _moved(memref.byte_offset, start)
+    return MemRef(host, offset, memref.size, span=memref.span)
+
+
+def _moved(offset: Expr, start: int) -> Expr:
+    if isinstance(offset, ConstInt):
+        return ConstInt(offset.value + start, offset.dtype, offset.span)
+    return binary(Add, offset, scalar_const(start, scalar_dtype(offset)))
 
 
 def base_lifetimes(function: Function) -> dict[Var, RangeSet]:
@@ -139,37 +153,77 @@ def base_lifetimes(function: Function) -> dict[Var, RangeSet]:
     return {base: RangeSet(r) for base, r in ranges.items()}
 
 
+class _Member(NamedTuple):
+    """An allocation in a buffer: from which byte to which, when it is needed, and its stages."""
+
+    base: Var
+    start: int
+    end: int
+    taken: RangeSet
+    lanes: dict[Group, int]
+
+
 class _Buffer:
-    __slots__ = ("host", "taken", "members", "lanes")
+    __slots__ = ("host", "size", "members", "_bases", "_taken", "_lanes")
 
-    def __init__(self, host: Var, taken: RangeSet, lanes: dict[Group, int]) -> None:
-        self.host, self.taken, self.members, self.lanes = host, taken, {host}, lanes
+    def __init__(self, host: _Member) -> None:
+        self.host, self.size, self.members = host.base, host.end, [host]
+        self._bases, self._taken, self._lanes = {host.base}, RangeSet(host.taken), dict(host.lanes)
 
-    def admits(self, taken: RangeSet, apart: set[Var] | frozenset[Var], lanes: dict[Group, int]) -> bool:
-        if self.taken.meets(taken) or not apart.isdisjoint(self.members):
-            return False
-        return all(self.lanes.get(group, lane) == lane for group, lane in lanes.items())
+    def add(self, member: _Member) -> None:
+        self.members.append(member)
+        self._bases.add(member.base)
+        self._taken.add(member.taken)
+        self._lanes.update(member.lanes)
+
+    def room(self, new: _Member, apart: Set[Var], step: int) -> int | None:
+        """The first byte from which ``new`` meets no member; with a ``step`` of 0, byte 0 if it meets none at all."""
+        if not step:
+            stages = all(self._lanes.get(group, lane) == lane for group, lane in new.lanes.items())
+            return 0 if stages and apart.isdisjoint(self._bases) and not self._taken.meets(new.taken) else None
+        around = RangeSet((start - 1, end + 1) for start, end in new.taken)
+        busy = [m for m in self.members if _conflict(m, new, apart)]
+        beside = [m for m in self.members if m not in busy and m.taken.meets(around)]
+        starts = {0, *(round_up(m.end, step) for m in busy), *(m.start for m in beside)}
+        for start in sorted(starts):
+            end = start + new.end
+            clear = all(end <= m.start or m.end <= start for m in busy)
+            # An operand may be overwritten by a result made of it, element by element, but only where it starts.
+            exact = all(end <= m.start or m.end <= start or m.start == start for m in beside)
+            if clear and exact and end <= self.size:
+                return start
+        return None
+
+
+def _conflict(a: _Member, b: _Member, apart: Set[Var]) -> bool:
+    return a.taken.meets(b.taken) or a.base in apart or any(b.lanes.get(g, lane) != lane for g, lane in a.lanes.items())
 
 
 def pack(
-    known: dict[Var, Allocation], needed: dict[Var, RangeSet], apart: Mapping[Var, set[Var]], stages: Stages
-) -> dict[Var, Var]:
-    """The allocation each one that gives up its own moves into.
+    known: dict[Var, Allocation],
+    needed: dict[Var, RangeSet],
+    apart: Mapping[Var, set[Var]],
+    stages: Stages,
+    dense: Mapping[MemorySpace, int],
+) -> dict[Var, tuple[Var, int]]:
+    """The allocation each one that gives up its own moves into, and at which byte of it.
 
-    Equal sizes go in order of first use. A memory holds few buffers at once, so trying them in turn is cheap.
+    Equal sizes go in order of first use. Only in ``dense`` memories is there another byte than 0, a multiple of the
+    number given. A memory holds few buffers at once, so trying them in turn is cheap.
     """
-    hosts: dict[Var, Var] = {}
+    hosts: dict[Var, tuple[Var, int]] = {}
     buffers: dict[MemorySpace, list[_Buffer]] = {}
     candidates = [b for b in needed if b in known and not known[b].pinned]
     for base in sorted(candidates, key=lambda b: -known[b].size):
         of_space = buffers.setdefault(known[base].space, [])
-        taken, others, lanes = needed[base], apart.get(base, frozenset()), stages.lanes(base)
-        buffer = next((b for b in of_space if b.admits(taken, others, lanes)), None)
-        if buffer is None:
-            of_space.append(_Buffer(base, RangeSet(taken), lanes))
+        new = _Member(base, 0, known[base].size, needed[base], stages.lanes(base))
+        others, step = apart.get(base, frozenset()), dense.get(known[base].space, 0)
+        for buffer in of_space:
+            start = buffer.room(new, others, step)
+            if start is not None:
+                buffer.add(new._replace(start=start, end=start + new.end))
+                hosts[base] = buffer.host, start
+                break
         else:
-            buffer.taken.add(taken)
-            buffer.members.add(base)
-            buffer.lanes.update(lanes)
-            hosts[base] = buffer.host
+            of_space.append(_Buffer(new))
     return hosts

@@ -1,9 +1,10 @@
 """ResolveBackendOpLayouts: operands in the layout and with the valid region that element-by-element instructions take.
 
 A column ``[N, 1]`` lies in memory as the row ``[1, N]`` does, so it is viewed as one for the instruction and viewed as
-a column again afterwards. Any other layout is copied to row-major order and back. An operand that is valid further out
-than the result is narrowed to it, so that the instruction sees one region. Without a target (in the pass
-context or as the backend) nothing is known of instructions, and nothing changes.
+a column again afterwards. A single element of a row is stored to a tensor of columns as one of a column. Any other
+layout is copied to row-major order and back. An operand that is valid further out than the result is narrowed to it, so
+that the instruction sees one region. Without a target (in the pass context or as the backend) nothing is known of
+instructions, and nothing changes.
 """
 
 from __future__ import annotations
@@ -60,6 +61,15 @@ def _is_column(operand: Expr) -> bool:
     return len(shape) == 2 and value(shape[1]) == 1 and value(shape[0]) != 1
 
 
+def _is_element_for_column(call: Call) -> bool:
+    """Whether ``call`` stores one element of a row-major row to a tensor of columns, whose window is stated as one."""
+    if call.op.name != "tile.store":
+        return False
+    tile, tensor = kind_of(call.args[0]), kind_of(call.args[2])
+    one = [value(d) for d in tile.valid_shape] == [1, 1] and value(tile.shape[0]) == 1 != value(tile.shape[1])
+    return one and _layout(call.args[0]) == _FLAT and len(tensor.shape) > 1 and value(tensor.shape[-1]) == 1
+
+
 def _alike(a: Expr, b: Expr) -> bool:
     return _layout(a) == _layout(b) and all_same(kind_of(a).shape, kind_of(b).shape)
 
@@ -86,6 +96,8 @@ def _wider_operands(call: Call) -> dict[int, list[Expr]]:
 class _Repairer(EmittingRewriter):
     def rewrite_assign(self, op: AssignStmt) -> Stmt:
         call = op.value
+        if isinstance(call, Call) and _is_element_for_column(call):
+            return op.replace(value=self._as_column(call), var=self.define(op.var))
         if not isinstance(call, Call) or not self._concerns(call):
             return self.generic(op)
         name = written_name(op.var.name_hint)
@@ -99,9 +111,17 @@ class _Repairer(EmittingRewriter):
 
     def rewrite_eval(self, op: EvalStmt) -> Stmt:
         call = op.expr
+        if isinstance(call, Call) and _is_element_for_column(call):
+            return op.replace(expr=self._as_column(call))
         if not isinstance(call, Call) or not self._concerns(call):
             return self.generic(op)
         return op.replace(expr=self._on_rows(call, "operand"))
+
+    def _as_column(self, store: Call) -> Call:
+        """``store`` of a column, which lies in memory as the row does."""
+        tile, *others = (self.rewrite(a) for a in store.args)
+        column = build("tile.reshape", tile, [kind_of(tile).shape[1], index_const(1)], span=store.span)
+        return reinfer(store, [self.emit("element_column", column), *others])
 
     def _concerns(self, call: Call) -> bool:
         decl = decl_of(call)

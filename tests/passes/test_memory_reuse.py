@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+
+import numpy as np
 import pytest
 from memory_programs import allocated, bases, places
 
 import pypto.language as pl
 from pypto import ir, passes
+from pypto.backend import ASCEND910B
 from pypto.dtypes import DataType
 from pypto.ops import registry
 from pypto.passes.memory_lifetimes import RangeSet
+from pypto.passes.memory_model import Allocation
+from pypto.passes.memory_reuse import pack
+from pypto.passes.pipeline_buffers import Stages
 
 Vec = pl.Mem.Vec
 
@@ -257,3 +265,70 @@ def test_range_sets():
     a.add(RangeSet([(3, 5), (8, 9)]))
     assert all(a.meets(RangeSet([(i, i + 1)])) for i in (0, 2, 3, 4, 6, 8))
     assert not a.meets(RangeSet([(7, 8)]))
+
+
+# Smaller tiles side by side in a larger one.
+
+
+@pl.jit
+def two_phases(x: pl.Tensor[[64, 512], pl.FP32], y: pl.Out[pl.Tensor[[64, 512], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for c in pl.range(0, 512, 256):
+            a = x[0:32, c : c + 256]
+            b = pl.exp(a)
+            d = pl.neg(a)
+            e = pl.recip(pl.add(b, 1.0))
+            y[0:32, c : c + 256] = pl.mul(pl.add(pl.mul(d, e), b), a)
+        whole = x[32:64, 0:512]
+        twice = pl.add(whole, pl.abs(whole))
+        y[32:64, 0:512] = twice
+    return y
+
+
+def test_tiles_share_parts_of_a_larger_one_where_memory_is_short():
+    x = np.random.default_rng(7).standard_normal((64, 512)).astype(np.float32)
+    y = np.zeros_like(x)
+    two_phases(x, y)
+    a = x[:32]
+    np.testing.assert_allclose(y[:32], (-a / (np.exp(a) + 1) + np.exp(a)) * a, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(y[32:], x[32:] + np.abs(x[32:]))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_needed_at_once_never_shares_a_byte(seed):
+    rng = random.Random(seed)
+    known, needed = {}, {}
+    for i in range(rng.randint(2, 24)):
+        base = ir.Var(f"b{i}", ir.PtrType.get())
+        start = rng.randint(0, 40)
+        known[base] = Allocation(Vec, 32 * rng.choice([1, 2, 3, 4, 8, 16]))
+        needed[base] = RangeSet([(start, start + rng.randint(1, 12))])
+    k = Straight()
+    k.store(k.load("x"))
+    function = next(iter(run(k.program()).functions.values()))
+    stages = Stages(function, known, ASCEND910B)
+    hosts = pack(known, needed, {}, stages, {Vec: 32})
+    spans = {}
+    for base, allocation in known.items():
+        host, at = hosts.get(base, (base, 0))
+        assert at % 32 == 0 and at + allocation.size <= known[host].size
+        spans[base] = host, at, at + allocation.size
+    for one, other in itertools.combinations(known, 2):
+        (host, start, end), (other_host, other_start, other_end) = spans[one], spans[other]
+        if host is not other_host or end <= other_start or other_end <= start:
+            continue
+        assert not needed[one].meets(needed[other])
+        (_, over), (begins, _) = next(iter(needed[one])), next(iter(needed[other]))
+        (first, _), (_, ends) = next(iter(needed[one])), next(iter(needed[other]))
+        if over == begins or ends == first:
+            assert start == other_start, "a result over its operand starts where that does"
+
+
+def test_a_narrower_cast_takes_the_place_of_its_operand():
+    k = Straight()
+    x = k.load("x")
+    half = k.op("half", "cast", x, target_type=DataType.FP16)
+    other = k.op("other", "neg", half)
+    k.store(k.op("back", "cast", other, target_type=DataType.FP32))
+    found = bases(run(k.program()))
+    assert found["half"] == found["x"] and found["back"] != found["other"]

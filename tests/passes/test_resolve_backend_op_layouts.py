@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from text_programs import kernel
 
+import pypto.language as pl
 from pypto import ir, passes
 from pypto.backend import ASCEND910B
 from pypto.ir.structural import assert_structural_equal
@@ -110,3 +112,29 @@ def test_scratch_keeps_its_region() -> None:
     lines = "a = pl.load(x, [0, 0], [16, 64], [n, 64])\ntmp = pl.tile.create([16, 64], dtype=pl.FP32)\n"
     before = kernel(REGIONS, lines + "y = pl.tile.pows(a, 2.0, tmp)\n" + STORE)
     assert resolve(before) is before
+
+
+def test_one_element_of_a_row_is_stored_as_one_of_a_column() -> None:
+    params = "x: pl.Tensor[[16, 64], pl.FP32], n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 1], pl.FP32]]"
+    load = "t = pl.load(x, [0, 0], [1, 8])\nv = pl.tile.set_validshape(t, 1, 1)\n"
+    made = resolve(kernel(params, load + "out = pl.tile.store(v, [n, 0], out, [1, 1])\nreturn out"))
+    column = "c = pl.tile.reshape(v, [8, 1])\n"
+    expected = kernel(params, load + column + "out = pl.tile.store(c, [n, 0], out, [1, 1])\nreturn out")
+    assert_structural_equal(made, expected)
+    assert resolve(made) is made
+
+
+@pl.jit
+def firsts(x: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 1], pl.FP32]]):
+    for row in pl.spmd(16):
+        negated = pl.neg(pl.tile.load(x, [row, 0], [1, 8]))
+        y = pl.tile.store(pl.set_validshape(negated, 1, 1), [row, 0], y, shapes=[1, 1])
+    return y
+
+
+def test_elements_reach_their_places_in_a_column() -> None:
+    x = np.random.default_rng(2).standard_normal((16, 64)).astype(np.float32)
+    x[3:6, 0] = np.inf, -0.0, np.nan
+    y = np.zeros((16, 1), np.float32)
+    firsts(x, y)
+    np.testing.assert_array_equal(y[:, 0], -x[:, 0])
