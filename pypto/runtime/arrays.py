@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..arith.inverse import solve
 from ..codegen.pairs import PAIRED
 from ..dtypes import DataType
 from ..errors import user_error
-from ..ir import expr as E
 from ..ir.enums import TensorLayout
 from ..ir.expr import ConstInt, Expr, Var, tensor_type_of
 from ..ir.naming import written_name
@@ -218,23 +218,22 @@ def _extent(dim: Expr, actual: int, dims: dict[Var, int]) -> int | None:
     return known
 
 
+_BACK: dict[str, Callable[[int, int], int]] = {
+    "less": lambda a, n: a - n, "plus": lambda a, n: a + n, "over": lambda a, n: a // n, "from": lambda a, n: n - a,
+}  # fmt: skip
+
+
 def _learn(dim: Expr, actual: int, dims: dict[Var, int]) -> None:
     """Give the one symbol of ``dim`` without a value the value that makes ``dim`` ``actual``, where just one does."""
-    if isinstance(dim, Var):
-        dims[dim] = actual
+    found = solve(dim, lambda e: evaluate_dim(e, dims))
+    if found is None:
         return
-    if not isinstance(dim, (E.Add, E.Sub, E.Mul)):
-        return
-    left, right = evaluate_dim(dim.left, dims), evaluate_dim(dim.right, dims)
-    if (left is None) == (right is None):
-        return
-    known, rest = (left, dim.right) if right is None else (right, dim.left)
-    if isinstance(dim, E.Add):
-        _learn(rest, actual - known, dims)
-    elif isinstance(dim, E.Sub):
-        _learn(rest, known - actual if right is None else actual + known, dims)
-    elif known and actual % known == 0:
-        _learn(rest, actual // known, dims)
+    symbol, steps = found
+    for step, number in steps:
+        if step == "over" and actual % number:
+            return
+        actual = _BACK[step](actual, number)
+    dims[symbol] = actual
 
 
 def _shown(dim: Expr, dims: Mapping[Var, int]) -> Any:

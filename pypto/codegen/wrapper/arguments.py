@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...arith.inverse import solve
 from ...dtypes import DataType
 from ...errors import user_error
-from ...ir import expr as E
-from ...ir.expr import ConstInt, Expr, Var
+from ...ir.expr import Expr, Var
 from ...ir.naming import free_name, written_name
 from ...ir.program import Function
 from ...ir.types import CommCtxType, ScalarType, TensorType
+from ...ops.rules import value as constant
 from ..cpp_names import KEYWORDS, SCALAR_TYPES
 from ..kernel import distributed_params, dynamic_dims
 from ..pairs import PAIRED
@@ -93,7 +94,7 @@ def _recovered(dim: Var, tensors: list[Var], names: dict[Var, str], function: Fu
         shape = _cpp("shape", names[tensor], axis)
         if tensor.type.dtype in PAIRED and axis == len(tensor.type.shape) - 1:  # pyright: ignore[reportAttributeAccessIssue]
             shape = _cpp("times", shape, 2)
-        text = _solve(stated, dim, shape)
+        text = _solved(stated, dim, shape)
         if text is not None:
             return text
     raise user_error(
@@ -111,24 +112,14 @@ def _dimensions(tensors: list[Var]) -> Iterator[tuple[Var, int, Expr]]:
             yield tensor, axis, stated
 
 
-def _solve(stated: Expr, dim: Var, value: str) -> str | None:
+def _solved(stated: Expr, dim: Var, value: str) -> str | None:
     """``dim`` as C++, where ``stated`` is an expression of it that has the value ``value``; None when many would do."""
-    if stated is dim:
-        return value
-    if not isinstance(stated, E.BinaryExpr):
+    found = solve(stated, constant)
+    if found is None or found[0] is not dim:
         return None
-    left = stated.left.value if isinstance(stated.left, ConstInt) else None
-    right = stated.right.value if isinstance(stated.right, ConstInt) else None
-    if isinstance(stated, (E.Add, E.Mul)) and (left is None) != (right is None):
-        number, rest = (left, stated.right) if left is not None else (right, stated.left)
-        if isinstance(stated, E.Add):
-            return _solve(rest, dim, _cpp("less", value, number))
-        return _solve(rest, dim, _cpp("over", value, number)) if number else None
-    if isinstance(stated, E.Sub) and right is not None:
-        return _solve(stated.left, dim, _cpp("plus", value, right))
-    if isinstance(stated, E.Sub) and left is not None:
-        return _solve(stated.right, dim, _cpp("less", left, value))
-    return None
+    for step, number in found[1]:
+        value = _cpp("less", number, value) if step == "from" else _cpp(step, value, number)
+    return value
 
 
 def _cpp(construct: str, *parts: Any) -> str:
