@@ -295,3 +295,23 @@ def test_what_loses_nothing_is_narrowed(case: str) -> None:
     wanted = np.zeros((16, 32), F32)
     wanted[:rows] = {"c": x, "r": 4 * x, "a": 2 * x}[case[0]][:rows]
     np.testing.assert_allclose(y, wanted, rtol=1e-6)
+
+
+@pl.jit
+def quantized(x: pl.Tensor[[T, 64], pl.FP32], out: pl.Out[pl.Tensor[[T, 1], pl.FP32]]):
+    for block in pl.spmd((pl.tensor.dim(x, 0) + 7) // 8):
+        rows = pl.min(8, pl.tensor.dim(x, 0) - block * 8)
+        part = pl.slice(x, [8, 64], [block * 8, 0], valid_shape=[rows, 64])
+        largest = pl.reshape(pl.row_max(pl.abs(part)), [1, 8])
+        largest = pl.maximum(pl.full([1, 8], dtype=pl.FP32, value=0.5), largest)
+        scale = pl.div(pl.full([1, 8], dtype=pl.FP32, value=127.0), largest)
+        out = pl.assemble(out, pl.reshape(scale, [8, 1]), [block * 8, 0])
+    return out
+
+
+@pytest.mark.parametrize("rows", [3, 8, 13])
+def test_a_quotient_of_a_whole_and_a_ragged_tile_is_what_both_hold(rows):
+    x, out = rng(rows, 64), np.zeros((rows, 1), F32)
+    x[0], x[1, 0] = 0.0, -np.inf
+    quantized(x, out)
+    np.testing.assert_allclose(out[:, 0], 127.0 / np.maximum(0.5, np.abs(x).max(1)), rtol=1e-6)

@@ -12,7 +12,7 @@ from ...ir.expr import Call, Expr, Var, index_const
 from ...ir.naming import written_name
 from ...ir.types import TensorType
 from ...ops.registry import rebind
-from ...ops.rules import dims_text, same, value
+from ...ops.rules import all_same, common_region, dims_text, same, value
 from ...ops.tile_gather import compare_scratch
 from ..emitting import EmittingRewriter, build, kind_of, registering
 from .plan import Role, role_of
@@ -332,6 +332,8 @@ def _elementwise(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     name = call.op.name.split(".", 1)[1]
     lhs, rhs = (_as_dtype(cv, cv.tile(a), call) for a in call.args[:2])
     if _same_shape(lhs, rhs):
+        if name == "div" and all_same(*(kind_of(a).valid_shape for a in call.args[:2])):
+            lhs, rhs = _alike(cv, lhs, rhs, call)
         return build(f"tile.{name}", lhs, rhs, span=call.span, **call.kwargs)
     lhs, rhs = _same_rank(cv, lhs, rhs, call)
     if name in _COMMUTATIVE and _expand_axis(lhs, rhs) is None and _expand_axis(rhs, lhs) is not None:
@@ -343,6 +345,20 @@ def _elementwise(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     if name == "div":
         _check_division(axis, lhs, rhs, call)
     return build(f"tile.{axis}_expand_{_EXPANDS[name]}", lhs, rhs, span=call.span)
+
+
+def _alike(cv: Converter, lhs: Expr, rhs: Expr, call: Call) -> tuple[Expr, Expr]:
+    """Tiles narrowed to what both hold, of tensors whose types do not tell that they hold different parts."""
+    shape = kind_of(lhs).shape
+    region = common_region(kind_of(lhs).valid_shape, kind_of(rhs).valid_shape, shape)
+    if len(shape) != 2:
+        return lhs, rhs
+    made = [
+        t if all_same(kind_of(t).valid_shape, region)
+        else cv.emit("operand__valid", build("tile.set_validshape", t, *region, span=call.span))
+        for t in (lhs, rhs)
+    ]  # fmt: skip
+    return made[0], made[1]
 
 
 def _as_dtype(cv: Converter, operand: Expr, call: Call) -> Expr:
