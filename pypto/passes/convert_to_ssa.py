@@ -39,6 +39,7 @@ from ..ir.visitor import Rewriter, Visitor, splice
 from ..ops.registry import rebind
 from .base import P, Pass, function_pass
 from .join_regions import has_regions, join_regions, same_region
+from .stale_aliases import check_aliases
 
 _AUTO = re.compile(r"(?P<base>.+?)__(?:[a-z][a-z0-9_]*_v(?P<version>\d+)|tile|window|out)(?:_\w+)?")
 _NOTHING: frozenset[Var] = frozenset()
@@ -214,6 +215,7 @@ class _Converter(Rewriter):
         body = self.rewrite(f.body)
         returns = self.rewrite_list(f.return_types, self.rewrite_type)
         made = f.replace(params=params, body=body, return_types=returns, attrs=self.rewrite_mapping(f.attrs))
+        check_aliases(made)
         return join_regions(made) if self._regional else made
 
     def _define_params(self, f: Function) -> NodeList:
