@@ -150,7 +150,7 @@ class Placer(EmittingRewriter):
             args.append(self.move(made, allowed) if allowed else made)
         if decl.name == "tile.assemble" and _space(args[0]) is VEC and is_crossing(_space(args[1]), VEC):
             args[1] = self.move(args[1], (VEC,))
-        if _space(args[0]) is MemorySpace.Acc and self._needs_copy(op, args[0]):
+        if args and _space(args[0]) is MemorySpace.Acc and self._needs_copy(op, args[0]):
             args[0] = self.move(args[0], (VEC,))
         call = self._with_args(op, args)
         if not isinstance(call.type, TileType):
