@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,7 +56,7 @@ class DynamicDims:
         self.names: dict[str, DynVar] = {}
         """``M`` of ``M = pl.dynamic("M")`` in the body."""
         self._function = function
-        self.body = [s for s in function.node.body if not self._is_declaration(s)]
+        self.body = _by_name([s for s in function.node.body if not self._is_declaration(s)], function)
 
     def _is_declaration(self, stmt: ast.stmt) -> bool:
         if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
@@ -101,6 +102,26 @@ class DynamicDims:
             for axis, dim in callee.declared_dims(name).items():
                 found.setdefault(axis, dim)
         return found
+
+
+def _by_name(body: list[ast.stmt], function: JITFunction) -> list[ast.stmt]:
+    """``body`` with ``kernel`` for ``self.kernel``, as launches of the functions around may be written."""
+    own = {a.arg for a in ast.walk(function.node.args) if isinstance(a, ast.arg)}
+    if "self" in own or not any(isinstance(n, ast.Name) and n.id == "self" for s in body for n in ast.walk(s)):
+        return body
+    named = _Named(function.closure)
+    return [named.visit(copy.deepcopy(s)) for s in body]
+
+
+class _Named(ast.NodeTransformer):
+    def __init__(self, around: Mapping[str, Any]) -> None:
+        self._around = around
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in self._around:
+            return ast.copy_location(ast.Name(node.attr, ast.Load()), node)
+        return node
 
 
 class _Names(Mapping[str, Any]):

@@ -8,7 +8,7 @@ import torch
 
 import pypto.language as pl
 from pypto import ir
-from pypto.errors import KernelValueError, ParserError, ParserTypeError, UnsupportedFeatureError
+from pypto.errors import InvalidOperationError, KernelValueError, ParserError, ParserTypeError, UnsupportedFeatureError
 from pypto.jit import JITFunction
 from pypto.passes import VerificationLevel
 from pypto.runtime import DistributedConfig, RunConfig
@@ -274,6 +274,31 @@ def test_launches_as_tasks():
     x, out = arrays(16, 64)
     kernel(x, np.zeros_like(x), out)
     assert (out == x + 3).all()
+
+
+def test_launches_name_kernels_as_methods_and_arguments_without_dependency():
+    @pl.jit
+    def kernel(x: pl.Tensor, mid: pl.Out[pl.Tensor], out: pl.Out[pl.Tensor]):
+        with pl.manual_scope():
+            mid, first = pl.submit(self.shifted, pl.no_dep(x), 1.0, mid)  # noqa: F821
+            out, _ = pl.submit(shifted, pl.no_dep(mid), 2.0, out, deps=[first])
+        return out
+
+    x, out = arrays(16, 64)
+    kernel(x, np.zeros_like(x), out)
+    assert (out == x + 3).all()
+
+
+def test_a_method_that_is_no_function_around_is_refused():
+    @pl.jit
+    def kernel(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.manual_scope():
+            out, _ = pl.submit(self.nothing, x, out)  # noqa: F821
+        return out
+
+    x, out = arrays(16, 64)
+    with pytest.raises(InvalidOperationError, match=r"'self\.nothing' can be called only in a method"):
+        kernel(x, out)
 
 
 def test_a_launch_on_several_blocks():

@@ -287,12 +287,16 @@ class CallsMixin(ParserBase):
             k if k.arg in reserved else ast.copy_location(ast.keyword(k.arg, self._evaluated(k.value)), k)
             for k in node.keywords
         ]
-        values = [self.value(a) for a in positional[skip:]]
-        named = {k.arg: self.value(k.value) for k in keywords if k.arg is not None and k.arg not in reserved}
+        values = [self.value(self._without_no_dep(a)) for a in positional[skip:]]
+        passed = [k for k in keywords if k.arg is not None and k.arg not in reserved]
+        named = {str(k.arg): self.value(self._without_no_dep(k.value)) for k in passed}
         function = callee.specialize_call(self, values, named, node)
         return function, ast.copy_location(ast.Call(node.func, positional, keywords), node)
 
     def _evaluated(self, node: ast.expr) -> ast.expr:
+        inner = self._without_no_dep(node)
+        if inner is not node and isinstance(node, ast.Call):
+            return ast.copy_location(ast.Call(node.func, [self._evaluated(inner)], []), node)
         return node if isinstance(node, (ast.Name, ast.Constant)) else Evaluated(node, self.value(node))
 
     def external(self, function: Function, node: ast.expr) -> Signature:
