@@ -76,6 +76,8 @@ class Quirks:
     """``pto.tinsert`` from Acc may write f32 to Mat; otherwise only f16 and bf16."""
     gather_behind_scratch: bool
     """``pto.tgather`` that compares works in the bytes behind its scratch tile, too."""
+    explicit_scratch: bool
+    """PTOAS wants the scratch of sequences and of narrowing conversions named where addresses are."""
 
 
 @dataclass(frozen=True, eq=False)

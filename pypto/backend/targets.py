@@ -115,6 +115,7 @@ ASCEND910B = Target(
         event_workspace=True,
         tinsert_f32_destination=False,
         gather_behind_scratch=True,
+        explicit_scratch=True,
     ),
 )
 
@@ -193,6 +194,7 @@ ASCEND950 = Target(
         event_workspace=False,
         tinsert_f32_destination=True,
         gather_behind_scratch=False,
+        explicit_scratch=False,
     ),
 )
 

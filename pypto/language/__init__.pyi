@@ -285,9 +285,16 @@ def batch_matmul_acc(acc: Tile, lhs: Tile, rhs: Tile, *, span: Span | None = ...
     """acc += lhs @ rhs over broadcast leading batch dimensions, which acc must have."""
 
 @overload
-def cast(tile: Tile, target_type: DataType, mode: str | int = ..., *, span: Span | None = ...) -> Tile:
+def cast(
+    tile: Tile,
+    target_type: DataType,
+    mode: str | int = ...,
+    *,
+    tmp: Tile | None = ...,
+    span: Span | None = ...,
+) -> Tile:
     """Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away
-    from zero), floor, ceil, trunc or odd.
+    from zero), floor, ceil, trunc or odd. `SupplyScratch` makes ``tmp`` where the target works in scratch.
     """
 @overload
 def cast(input: Tensor, target_type: DataType, mode: str | int = ..., *, span: Span | None = ...) -> Tensor:
@@ -1462,9 +1469,12 @@ class tile:
         dtype: DataType = ...,
         descending: bool = ...,
         *,
+        tmp: Tile | None = ...,
         span: Span | None = ...,
     ) -> Tile:
-        """One row of consecutive integers from ``start``, up or ``descending``."""
+        """One row of consecutive integers from ``start``, up or ``descending``. `SupplyScratch` makes ``tmp`` where the
+        target works in scratch.
+        """
 
     @staticmethod
     def assemble(target: Tile, source: Tile, offset: Dims, *, span: Span | None = ...) -> Tile:
@@ -1492,9 +1502,16 @@ class tile:
         """acc += lhs @ rhs over broadcast leading batch dimensions, which acc must have."""
 
     @staticmethod
-    def cast(tile: Tile, target_type: DataType, mode: str | int = ..., *, span: Span | None = ...) -> Tile:
+    def cast(
+        tile: Tile,
+        target_type: DataType,
+        mode: str | int = ...,
+        *,
+        tmp: Tile | None = ...,
+        span: Span | None = ...,
+    ) -> Tile:
         """Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties
-        away from zero), floor, ceil, trunc or odd.
+        away from zero), floor, ceil, trunc or odd. `SupplyScratch` makes ``tmp`` where the target works in scratch.
         """
 
     @staticmethod
@@ -1504,9 +1521,12 @@ class tile:
         dtype: DataType = ...,
         descending: bool = ...,
         *,
+        tmp: Tile | None = ...,
         span: Span | None = ...,
     ) -> Tile:
-        """One row of consecutive integers from ``start``, up or ``descending``."""
+        """One row of consecutive integers from ``start``, up or ``descending``. `SupplyScratch` makes ``tmp`` where the
+        target works in scratch.
+        """
 
     @staticmethod
     def cmp(lhs: Tile, rhs: Tile | ScalarLike, cmp_type: int = ..., *, span: Span | None = ...) -> Tile:

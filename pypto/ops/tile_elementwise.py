@@ -367,12 +367,12 @@ def _cast(b: Bound) -> Type:
 
 declare(
     "tile.cast",
-    "in tile: tile, attr target_type: DataType!, attr mode: RoundMode! = 'round'",
+    "in tile: tile, attr target_type: DataType!, attr mode: RoundMode! = 'round', out* tmp: tile?",
     _cast,
     "Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away "
-    "from zero), floor, ceil, trunc or odd.",
-    spaces=vec("tile"),
-    pto=Pto("pto.tcvt", ("tile",), attrs={"rmode": "mode"}, form="cast"),
+    "from zero), floor, ceil, trunc or odd. `SupplyScratch` makes ``tmp`` where the target works in scratch.",
+    spaces=vec("tile", "tmp"),
+    pto=Pto("pto.tcvt", ("tile", "tmp"), attrs={"rmode": "mode"}, form="cast"),
     **_VECTOR,
 )
 

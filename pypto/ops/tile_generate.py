@@ -69,10 +69,12 @@ def _ci(b: Bound) -> Type:
 SEQUENCE = "in start: scalar, in shape: dims, attr dtype: DataType! = DataType.INT32, attr descending: bool! = False"
 declare(
     "tile.ci",
-    SEQUENCE,
+    f"{SEQUENCE}, out* tmp: tile?",
     _ci,
-    "One row of consecutive integers from ``start``, up or ``descending``.",
-    pto=Pto("pto.tci", ("start",), attrs={"descending": "descending"}),
+    "One row of consecutive integers from ``start``, up or ``descending``. `SupplyScratch` makes ``tmp`` where the "
+    "target works in scratch.",
+    spaces=vec("tmp"),
+    pto=Pto("pto.tci", ("start", "tmp"), attrs={"descending": "descending"}),
     **_VECTOR,
 )
 

@@ -48,6 +48,7 @@ PIPELINE: tuple[str, ...] = (
     "lower_pipeline_loops",
     "canonicalize_io_order",
     "materialize_tensor_strides",
+    "supply_scratch",
     "init_mem_ref",
     "materialize_semantic_aliases",
     "memory_reuse",

@@ -5,7 +5,10 @@ Where valid extents are known only at run time, scratch must do for the whole ti
 
 from __future__ import annotations
 
+from pypto.backend.scratch import narrowing_bytes, sequence_bytes
+
 from .checks import row_major, same_dtype
+from .elements import data_type
 from .errors import PtoError
 from .shapes import Tile
 from .spec import Check, Site
@@ -145,3 +148,21 @@ def transposed(site: Site) -> None:
         return
     rows, cols = extents(src)
     _room(site, cols * _ceil(rows, lines) * lines * src.item, f"the {rows}x{cols} elements of 'src' in whole blocks")
+
+
+def sequence(site: Site) -> None:
+    """`TCI`: parts of the sequence in f32."""
+    dtype = data_type(site.tile("dst").dtype)
+    if dtype is not None:
+        _room(site, sequence_bytes(dtype), "in which it counts")
+
+
+def narrowed(site: Site) -> None:
+    """`TCVT` that keeps the low bits of what does not fit: the elements as i32."""
+    src = site.tile("src")
+    source, target = data_type(src.dtype), data_type(site.tile("dst").dtype)
+    if source is None or target is None or site.attrs["satmode"] == "ON":
+        return
+    need = narrowing_bytes(source, target, extents(src)[0], src.v_col, src.cols)
+    if need:
+        _room(site, need, "elements of 'src' as i32")

@@ -7,6 +7,7 @@ from ..elements import PAIRS, data_type
 from ..errors import PtoError
 from ..numerics import convert, pack_pairs, unpack_pairs
 from ..runtime import TileValue, vector_cost
+from ..scratch import narrowed, on_a2a3
 from ..spec import Run, Site, declare
 
 
@@ -54,7 +55,7 @@ declare(
     "src ~tmp? -> dst",
     pipe="V",
     attrs="rmode:round_mode=CAST_RINT satmode:saturation_mode=OFF",
-    checks=(vec("src", "tmp", "dst"), row_major("src", "dst"), _same_elements, _legal),
+    checks=(vec("src", "tmp", "dst"), row_major("src", "dst"), _same_elements, _legal, on_a2a3(narrowed)),
     bind=_cast,
     cost=vector_cost(of="src"),
     doc="Elements in another type, with a rounding mode, clamped to its range when satmode is ON.",

@@ -9,7 +9,7 @@ import numpy as np
 from ..checks import OnlyOn, dtypes, item_size, row_major, same_dtype, scalar_of, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, vector_cost
-from ..scratch import extents, on_a2a3, transposed
+from ..scratch import extents, on_a2a3, sequence, transposed
 from ..spec import Run, Site, declare
 
 _ANY = "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"
@@ -74,6 +74,7 @@ declare(
         scalar_of("S", "dst"),
         row_major("dst"),
         _several_columns,
+        on_a2a3(sequence),
     ),
     bind=_sequence,
     cost=vector_cost(),
