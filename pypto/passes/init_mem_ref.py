@@ -152,7 +152,7 @@ class _Placer(Rewriter):
 
     def visit_assign_stmt(self, op: AssignStmt) -> AssignStmt:
         value = self.rewrite(op.value)
-        var = self.vars.get(op.var) or self.rebuild_var(op.var)
+        var: Any = self.vars.get(op.var) or self.rebuild_var(op.var)
         if _placed(var.type):
             made = var
         elif op.var in self._windows:

@@ -144,16 +144,18 @@ class _Joiner(Rewriter):
 
     def _alike(self, args: Sequence[Expr]) -> list[Expr]:
         """Operands of one shape narrowed to what all of them hold."""
-        tiles = [a for a in args if isinstance(a.type, TileType)]
-        shape = tiles[0].type.shape
-        tiles = [t for t in tiles if all_same(t.type.shape, shape)]
-        region: Sequence[Expr] = tiles[0].type.valid_shape
-        for tile in tiles[1:]:
-            region = common_region(region, tile.type.valid_shape, shape)
+        kinds = [a.type for a in args if isinstance(a.type, TileType)]
+        shape, region = kinds[0].shape, kinds[0].valid_shape
+        for kind in kinds[1:]:
+            if all_same(kind.shape, shape):
+                region = common_region(region, kind.valid_shape, shape)
         made = list(args)
         for i, arg in enumerate(args):
-            if arg in tiles and not all_same(arg.type.valid_shape, region):
-                made[i] = self._fresh("operand", with_region(arg.type, region), arg.span)
+            kind = arg.type
+            if not isinstance(kind, TileType) or not all_same(kind.shape, shape):
+                continue
+            if not all_same(kind.valid_shape, region):
+                made[i] = self._fresh("operand", with_region(kind, region), arg.span)
                 self._emitted.append(_narrowing_stmt(made[i], arg))
         return made
 

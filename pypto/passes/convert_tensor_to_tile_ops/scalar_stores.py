@@ -201,8 +201,10 @@ def _at_zero(place: Expr, index: Var) -> Expr | None:
         return place
     if isinstance(place, E.Add):
         left, right = _at_zero(place.left, index), _at_zero(place.right, index)
-        if left is place.left and right is not None:
+        if left is None or right is None:
+            return None
+        if left is place.left:
             return left if isinstance(right, ConstInt) and right.value == 0 else E.Add(left, right, place.dtype)
-        if right is place.right and left is not None:
+        if right is place.right:
             return right if isinstance(left, ConstInt) and left.value == 0 else E.Add(left, right, place.dtype)
     return None

@@ -165,7 +165,7 @@ class Placer(EmittingRewriter):
             return False
         return not _is_one_box(tile) and not same(tile_type_of(tile).valid_shape[0], op.args[1])
 
-    def _with_args(self, op: Call, args: list[Expr]) -> Call:
+    def _with_args(self, op: Call, args: Sequence[Expr]) -> Call:
         if all(a is b for a, b in zip(args, op.args)):
             return op.replace(attrs=self.rewrite_mapping(op.attrs)) if op.attrs else op
         retyped = any(is_tile(a) and a.type != b.type for a, b in zip(args, op.args))
