@@ -314,3 +314,48 @@ def test_both_vector_cores_run_a_kernel_that_tells_them_apart_without_a_cube(tar
     np.testing.assert_array_equal(compiled(x), 2 * x)
     code = codegen.generate_orchestration(compiled.lowered, compiled.lowered.get_function("main")).code
     assert "MixedKernels mixed_0 = {INVALID_KERNEL_ID, 0, 0};" in code
+
+
+COUNT = pl.dynamic("COUNT")
+
+
+@pl.jit
+def scaled_rows(
+    a: pl.Tensor[[COUNT, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], out: pl.Out[pl.Tensor[[COUNT, 32], pl.FP32]]
+):
+    for block in pl.spmd((pl.tensor.dim(a, 0) + 31) // 32):
+        rows = pl.min(32, pl.tensor.dim(a, 0) - block * 32)
+        left = pl.slice(a, [32, 64], [block * 32, 0], valid_shape=[rows, 64])
+        out = pl.assemble(out, pl.mul(pl.matmul(left, b), 3.0), [block * 32, 0])
+    return out
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 50])
+def test_the_other_core_computes_how_much_of_a_tile_it_gets(count):
+    rng = np.random.default_rng(count)
+    a, b = rng.standard_normal((count, 64)).astype(np.float32), rng.standard_normal((64, 32)).astype(np.float32)
+    out = np.full((count, 32), np.nan, np.float32)
+    scaled_rows(a, b, out)
+    np.testing.assert_allclose(out, a @ b * 3, rtol=1e-4, atol=1e-4)
+
+
+@pl.jit
+def large_product(
+    a: pl.Tensor[[256, 64], pl.FP16], b: pl.Tensor[[64, 256], pl.FP16], out: pl.Out[pl.Tensor[[256, 256], pl.FP32]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for m in pl.range(0, 256, 128):
+            product = pl.matmul(a[m : m + 128, 0:64], b, out_dtype=pl.FP32)
+            for r in pl.range(0, 128, 16):
+                out[m + r : m + r + 16, 0:256] = pl.add(product[r : r + 16, 0:256], 1.0)
+    return out
+
+
+def test_a_pipe_of_tiles_of_which_memory_holds_one():
+    text = "\n".join(large_product.compile().pto.values())
+    assert "slot_num = 1" in text
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((256, 64), (64, 256)))
+    out = np.zeros((256, 256), np.float32)
+    large_product(a, b, out)
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32) + 1)

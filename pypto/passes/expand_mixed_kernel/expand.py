@@ -78,7 +78,7 @@ def _split(function: Function, target: Target, names: set[str]) -> tuple[Functio
     bodies: dict[Affinity, Stmt] = {}
     for side in _TYPES:
         bodies[side] = with_frees(SideBuilder(Side(kernel, side), target).build())
-    bodies = with_pipe(function.name, bodies, function.attrs, function.span)
+    bodies = with_pipe(function, bodies, target)
     attrs = {k: v for k, v in function.attrs.items() if k != _VALIDATED}
     cube = _part(function, "aic", names, [], bodies[Affinity.CUBE], attrs)
     if target.quirks.no_split_dual_aiv_dispatch and function.split is None and not attrs.get(_BY_LANE):

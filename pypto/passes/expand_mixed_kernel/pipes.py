@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from ...backend.target import Target
 from ...dtypes import DataType
 from ...errors import user_error
+from ...ir.enums import MemorySpace
 from ...ir.expr import Call, ConstInt, Var
+from ...ir.program import Function
 from ...ir.span import Span
 from ...ir.stmt import AssignStmt, EvalStmt, Stmt, flatten_to_stmts, seq
 from ...ir.types import TileType
@@ -47,8 +50,9 @@ def has_setup(body: Stmt) -> bool:
     return bool(find_calls(body, *SETUPS.values()))
 
 
-def with_pipe(name: str, parts: Mapping[Affinity, Stmt], attrs: Mapping[str, Any], span: Span) -> dict[Affinity, Stmt]:
-    """Both parts with the pipe of kernel ``name`` set up, unless its author did or nothing crosses."""
+def with_pipe(kernel: Function, parts: Mapping[Affinity, Stmt], target: Target) -> dict[Affinity, Stmt]:
+    """Both parts with the pipe of ``kernel`` set up, unless its author did or nothing crosses."""
+    name, span = kernel.name, kernel.span
     used = [found for body in parts.values() for found in crossing_tiles(body)]
     if not used or any(has_setup(body) for body in parts.values()):
         return dict(parts)
@@ -56,11 +60,18 @@ def with_pipe(name: str, parts: Mapping[Affinity, Stmt], attrs: Mapping[str, Any
     for op, _, _ in used:
         mask |= _C2V if op in (PUSHES[Affinity.CUBE], POPS[Affinity.VECTOR]) else _V2C
     size = max(tile_size(kind, where) for _, kind, where in used)
-    slots = attrs.get("slot_num") or DEFAULT_SLOTS
+    slots = kernel.attrs.get("slot_num") or _depth(used, mask, size, target)
     return {
         side: seq([*_setup(name, side, mask, size, slots, span), *flatten_to_stmts(body)], body.span)
         for side, body in parts.items()
     }
+
+
+def _depth(used: Sequence[tuple[str, TileType, Span]], mask: int, size: int, target: Target) -> int:
+    """How many tiles the pipe holds: one where two do not fit and no core waits for a second one before it frees."""
+    consumers = [m for bit, m in ((_C2V, MemorySpace.Vec), (_V2C, MemorySpace.Mat)) if mask & bit]
+    once = len({op for op, _, _ in used}) == len(used)
+    return 1 if once and any(DEFAULT_SLOTS * size > target.capacity(m) for m in consumers) else DEFAULT_SLOTS
 
 
 def _setup(name: str, side: Affinity, mask: int, size: int, slots: int, span: Span) -> list[Stmt]:

@@ -6,7 +6,7 @@ store of the other core leaves the tensor or view it writes to, which is the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ...backend.target import Target
@@ -152,6 +152,11 @@ def reads(value: Any) -> list[Var]:
     return find_all(value, Var)
 
 
+def _extents(tile: Expr) -> Sequence[Expr]:
+    """What says how much of a tile is valid."""
+    return tile.type.valid_shape if isinstance(tile.type, TileType) else ()
+
+
 def yielded(body: Stmt | None, index: int) -> Expr:
     """Value ``index`` of what a body hands on."""
     last = last_yield(body)
@@ -213,7 +218,7 @@ class Side:
         """What this core has to have for its part of ``stmt``."""
         value, crossing = leaf_value(stmt), self.kernel.crossings.get(stmt)
         if crossing is not None:
-            return (crossing.source,) if crossing.producer is self.side else ()
+            return (crossing.source,) if crossing.producer is self.side else _extents(crossing.source)
         return () if value is None or self.kernel.affinity[stmt] is other(self.side) else (value,)
 
     def _need(self, *values: Expr) -> None:
