@@ -112,8 +112,10 @@ class _Aliases(Visitor):
             root = self._roots.get(arg.init_value)
             if root is not None:
                 self._roots[arg] = root
-        for _ in range(2):
-            self.generic(op)
+        self.generic(op)
+        if isinstance(op, WhileStmt):
+            self.visit(op.condition)
+        self.visit(op.body)
         for arg, result in zip(op.iter_args, op.return_vars):
             if arg in self._roots:
                 self._roots[result] = self._roots[arg]

@@ -62,3 +62,19 @@ def test_what_is_read_in_time_runs(case: str) -> None:
     pl.compile(program(*FRESH[case]))(x, 0, y, o)
     first = {"read before": -2, "overwritten on the other way": -2}.get(case, -1)
     assert (o[:8] == first).all() and (o[8:] == -2).all()
+
+
+@pl.jit
+def written_by_its_second_name(x: pl.Tensor[[4, 64], pl.FP32], y: pl.Out[pl.Tensor[[4, 64], pl.FP32]]):
+    rows = y
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(2):
+            for j in pl.range(2):
+                rows[i * 2 + j : i * 2 + j + 1, :] = pl.neg(x[i * 2 + j : i * 2 + j + 1, :])
+    return y
+
+
+def test_a_loop_may_write_a_tensor_by_its_second_name():
+    x, y = np.arange(256, dtype=np.float32).reshape(4, 64), np.zeros((4, 64), np.float32)
+    written_by_its_second_name(x, y)
+    np.testing.assert_array_equal(y, -x)
