@@ -13,5 +13,9 @@ NAME_TO_DIRECTION: Final[dict[str, ArgDirection]] = {
 }
 DIRECTION_TO_NAME: Final = {direction: name for name, direction in NAME_TO_DIRECTION.items()}
 
-adir: Final = SimpleNamespace(**NAME_TO_DIRECTION)
-"""The argument directions by name."""
+
+class _Directions(SimpleNamespace):
+    """The argument directions by name."""
+
+
+adir: Final = _Directions(**NAME_TO_DIRECTION)

@@ -69,18 +69,6 @@ def _with_contexts(function: Function, callees: dict[str, Function], lineage: Re
     return made.with_params([*made.directed_params(), *((context, ParamDirection.In) for context in added)])
 
 
-def _left_out(call: Any, callee: Function) -> Exception:
-    """Contexts are a launch's last arguments, and outputs that it leaves to the runtime would come before them."""
-    output = written_name(callee.params[len(call.args)].name_hint)
-    return user_error(
-        ValueError,
-        f"this launch of {callee.name!r}, which is given windows of communication memory, leaves out its output "
-        f"{output!r}",
-        call.span,
-        hint=f"make the tensor with pl.create_tensor and pass it as {output!r}",
-    )
-
-
 def _fresh(tensor: Var, names: set[str]) -> str:
     """A name for the context of ``tensor`` that the function does not use; it is used from here on."""
     name = free_name(f"{written_name(tensor.name_hint)}_ctx", names)
@@ -115,8 +103,6 @@ class _Contexts(EmittingRewriter):
         made = self.generic(op)
         if callee is None:
             return made
-        if len(op.args) < len(callee.params):
-            raise _left_out(op, callee)
         given = [
             (arg, before) for arg, before, param in zip(made.args, op.args, callee.params)
             if isinstance(param.type, DistributedTensorType)

@@ -108,14 +108,17 @@ class _Aliases(Visitor):
 
     def visit_for_stmt(self, op: ForStmt | WhileStmt) -> None:
         """The body is seen twice: what one iteration overwrites, the next one reads."""
+        bounds = (op.start, op.stop, op.step) if isinstance(op, ForStmt) else ()
+        for value in (*bounds, *(arg.init_value for arg in op.iter_args)):
+            self.visit(value)
         for arg in op.iter_args:
             root = self._roots.get(arg.init_value)
             if root is not None:
                 self._roots[arg] = root
-        self.generic(op)
-        if isinstance(op, WhileStmt):
-            self.visit(op.condition)
-        self.visit(op.body)
+        for _ in range(2):
+            if isinstance(op, WhileStmt):
+                self.visit(op.condition)
+            self.visit(op.body)
         for arg, result in zip(op.iter_args, op.return_vars):
             if arg in self._roots:
                 self._roots[result] = self._roots[arg]

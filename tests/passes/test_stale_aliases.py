@@ -52,6 +52,8 @@ FRESH = {
                                      f"        {WRITE}"],
     "overwritten on the other way": [AT, "    t = y", "    if n > 5:", f"        {WRITE}", "    else:",
                                      f"        {READ}"],
+    "carried on": [AT, "    t = y", "    for i in pl.range(2):",
+                   "        t = pl.assemble(t, pl.slice(x, [8, 64], [0, 0]), [0, 0])", f"    {READ}"],
     "its own name": [AT, f"    {WRITE}", "    y = y", f"    {READ.replace('neg(t)', 'neg(y)')}"],
 }  # fmt: skip
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import InternalError
+from ...errors import InternalError, user_error
 from ...ir import expr as E
 from ...ir.enums import ArgDirection, ParamDirection
 from ...ir.expr import BinaryExpr, Call, Cast, ConstInt, Expr, Submit, Var
 from ...ir.naming import written_name
 from ...ir.node import IRNode
 from ...ir.program import Function
-from ...ir.types import ScalarType, TensorType
+from ...ir.types import CommCtxType, ScalarType, TensorType
 from ...passes.auto_derive_task_dependencies import EDGES
 from ...passes.vector_lanes import vector_lanes
 from ..context import Op
@@ -125,6 +125,8 @@ class TaskWriter:
         """Outputs the launch does not give: described, so that the runtime makes them. Their names and parameters."""
         ops: list[Op] = []
         outputs: dict[str, int] = {}
+        if len(call.args) < len(callee.params) and isinstance(callee.params[-1].type, CommCtxType):
+            raise _left_out(call, callee)
         for index in range(len(call.args), len(callee.params)):
             param, direction = callee.params[index], callee.param_directions[index]
             if direction is not ParamDirection.Out or not isinstance(param.type, TensorType):
@@ -288,3 +290,16 @@ def _title(number: int, launch: Launch) -> str:
     if not launch.path:
         return cpp("task_title", number, names)
     return cpp("wrapper_title", "Group" if len(launch.kernels) > 1 else "Spmd", launch.path[0], names)
+
+
+def _left_out(call: Call | Submit, callee: Function) -> Exception:
+    """Contexts are a launch's last arguments: outputs that it leaves to the runtime would come before them."""
+    contexts = sum(isinstance(p.type, CommCtxType) for p in callee.params)
+    output = written_name(callee.params[len(call.args) - contexts].name_hint)
+    return user_error(
+        ValueError,
+        f"this launch of {callee.name!r}, which is given windows of communication memory, leaves out its output "
+        f"{output!r}",
+        call.span,
+        hint=f"make the tensor with pl.create_tensor and pass it as {output!r}",
+    )

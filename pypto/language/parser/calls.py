@@ -19,7 +19,7 @@ from ...ir import scalar as S
 from ...ir.enums import ArgDirection, ParamDirection
 from ...ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, Var
 from ...ir.program import Function
-from ...ir.types import ScalarType, Type
+from ...ir.types import CommCtxType, ScalarType, Type
 from .. import forms
 from .base import OP_ERRORS, Evaluated, ParserBase, type_text
 from .signatures import Signature, conflicting_binding, deduce_call_type
@@ -325,18 +325,21 @@ class CallsMixin(ParserBase):
         self, signature: Signature, node: ast.Call, skip: int = 0, reserved: frozenset[str] = frozenset()
     ) -> list[Expr]:
         """Arguments in parameter order; positional ones after ``skip``, keywords not ``reserved``."""
-        name, params = signature.name, signature.params
+        name, params, allocated = signature.name, tuple(signature.params), ()
         positional = node.args[skip:]
+        count = len(positional) + sum(k.arg not in reserved for k in node.keywords)
         if len(positional) > len(params):
-            self._wrong_count(signature, len(positional) + len(node.keywords), node)
+            self._wrong_count(signature, count, node)
+        if skip:
+            params, allocated = _allocated_by_runtime(params, count)
         slots: dict[str, tuple[Expr, ast.expr]] = {}
         for (param, _), arg in zip(params, positional):
             slots[param.name_hint] = (self.as_expr(self.value(arg), arg), arg)
         for keyword in node.keywords:
             if keyword.arg in reserved:
                 continue
-            if keyword.arg is None or all(p.name_hint != keyword.arg for p, _ in params):
-                hint = f"it takes {', '.join(p.name_hint for p, _ in params)}"
+            if keyword.arg is None or all(p.name_hint != keyword.arg for p, _ in signature.params):
+                hint = f"it takes {', '.join(p.name_hint for p, _ in signature.params)}"
                 if keyword.arg == "device":
                     hint = "only calls of orchestrators say which device runs them"
                 self.fail(
@@ -345,13 +348,9 @@ class CallsMixin(ParserBase):
             if keyword.arg in slots:
                 self.fail(ParserTypeError, f"Function '{name}' got '{keyword.arg}' twice", keyword.value)
             slots[keyword.arg] = (self.as_expr(self.value(keyword.value), keyword.value), keyword.value)
-        given = params[: len(slots)]
-        allocated = params[len(slots) :] if skip else ()
-        if any(p.name_hint not in slots for p, _ in given) or any(d is not ParamDirection.Out for _, d in allocated):
-            self._wrong_count(signature, len(slots), node)
-        if len(given) + len(allocated) != len(params):
-            self._wrong_count(signature, len(slots), node)
-        return [self._fit(signature, p.name_hint, p.type, *slots[p.name_hint]) for p, _ in given]
+        if any(p.name_hint not in slots for p, _ in params) or any(d is not ParamDirection.Out for _, d in allocated):
+            self._wrong_count(signature, count, node)
+        return [self._fit(signature, p.name_hint, p.type, *slots[p.name_hint]) for p, _ in params]
 
     def _wrong_count(self, signature: Signature, count: int, node: ast.AST) -> None:
         names = ", ".join(p.name_hint for p, _ in signature.params)
@@ -540,3 +539,17 @@ def form_value(form: forms.Form) -> Callable[[Any], Any]:
         return handler
 
     return register
+
+
+_Params = tuple[tuple[Var, ParamDirection], ...]
+
+
+def _allocated_by_runtime(params: _Params, count: int) -> tuple[_Params, _Params]:
+    """The parameters that ``count`` arguments of a submission are for, and the last ones, which it leaves out.
+
+    Contexts of distributed tensors come after those.
+    """
+    contexts = sum(isinstance(p.type, CommCtxType) for p, _ in params)
+    own, rest = params[: len(params) - contexts], params[len(params) - contexts :]
+    kept = max(0, min(len(own), count - contexts))
+    return (*own[:kept], *rest), own[kept:]
