@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..dtypes import DataType
 from ..ir import expr as E
 from ..ir.expr import BinaryExpr, Cast, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr
+from ..ir.scalar import promote
 from .context import Op, Value
 from .types import scalar_text
 
@@ -117,10 +118,8 @@ class ScalarEmitter:
         return self._op(mnemonic, operands, operands[0].type)
 
     def _binary(self, expr: BinaryExpr) -> Value:
-        cls, dtype = type(expr), expr.left.dtype
-        left, right = self.emit(expr.left), self.emit(expr.right)
-        if left.type != right.type:
-            right = self.convert(right, expr.right.dtype, dtype)
+        cls, dtype = type(expr), promote(expr.left.dtype, expr.right.dtype)
+        left, right = (self.convert(self.emit(e), e.dtype, dtype) for e in (expr.left, expr.right))
         if cls in _COMPARE:
             return self._compare(_COMPARE[cls], left, right, dtype)
         if cls is E.FloorMod and not dtype.is_float() and not is_unsigned(dtype):

@@ -139,3 +139,27 @@ def test_a_move_onto_itself(planner):
 def test_a_slot_two_tiles_need_after_a_move():
     with pytest.raises(KernelValueError, match="'a' and 'b' are bound to the same slot of allocation 'one'"):
         text_of(in_one_slot("pl.add(a, b)"))
+
+
+@pytest.mark.parametrize("dtype", ["INT64", "INDEX", "INT32"])
+def test_a_position_of_any_integer_dtype_meets_an_extent(dtype):
+    program = pl.parse(f"""
+import pypto.language as pl
+
+M = pl.dynamic("M")
+
+@pl.function(type=pl.FunctionType.InCore)
+def window(x: pl.Tensor[[M, 32], pl.FP32], p: pl.Scalar[pl.{dtype}], y: pl.InOut[pl.Tensor[[8, 32], pl.FP32]]
+           ) -> pl.Tensor[[8, 32], pl.FP32]:
+    first = pl.max(pl.min(p, pl.tensor.dim(x, 0) - 8), 0)
+    if pl.tensor.dim(x, 0) - p > 16:
+        y = pl.store(pl.load(x, [first, 0], [8, 32]), [0, 0], y)
+    elif p + 1 >= pl.tensor.dim(x, 0):
+        y = pl.store(pl.exp(pl.load(x, [first, 0], [8, 32])), [0, 0], y)
+    return y
+""")
+    compiled = pl.compile(program)
+    for position, want in ((5, X[5:13]), (-3, X[:8]), (20, np.zeros_like(X[:8])), (40, np.exp(X[24:]))):
+        y = np.zeros((8, 32), np.float32)
+        compiled(X, position, y)
+        assert np.allclose(y, want)
