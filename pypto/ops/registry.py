@@ -80,8 +80,6 @@ class OpDecl:
     """Whether the result may take the buffer of an input that dies here."""
     apart: tuple[str, ...] | None = None
     """Arguments the result must not share bytes with, where they are not all (`inplace_safe`) or the scratch ones."""
-    unsafe_with: str | None = None
-    """The optional argument with which the result must share bytes with none."""
     row_major: bool = False
     """Whether tile operands and the result must be row major and unboxed."""
     same_valid: bool = False
@@ -183,7 +181,7 @@ def declare(name: str, signature: str, infer: Callable[[Bound], Type], doc: str,
 def _check_facts(decl: OpDecl) -> None:
     arguments = {p.name: p for p in decl.args}
     about_args = set(decl.spaces) | set(decl.effects)
-    about_args |= {decl.inherits, decl.reuses, decl.elided, decl.unsafe_with} - {None}
+    about_args |= {decl.inherits, decl.reuses, decl.elided} - {None}
     about_args |= set(decl.apart or ())
     about_args |= {p.like for p in decl.params if p.like not in DataType.__members__} - {None}
     unknown = about_args - set(arguments)

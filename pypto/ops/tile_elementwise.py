@@ -372,8 +372,7 @@ declare(
     "Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away "
     "from zero), floor, ceil, trunc or odd. `SupplyScratch` makes ``tmp`` where the target works in scratch.",
     spaces=vec("tile", "tmp"),
-    # Through scratch, whole repeats of all rows are written before what is left of a row is read.
-    unsafe_with="tmp",
+    inplace_safe=False,
     pto=Pto("pto.tcvt", ("tile", "tmp"), attrs={"rmode": "mode"}, form="cast"),
     **_VECTOR,
 )

@@ -446,6 +446,8 @@ class _Converter(Rewriter):
         body_flow = self._flows.of(op.body)
         writes = body_flow.writes - own
         live = after | body_flow.reads
+        if isinstance(op, WhileStmt):
+            live |= _reads(op.condition)
         carried = [v for v in _by_name(writes) if v in self.vars and v in live]
         escaping = [v for v in _by_name(writes) if v not in self.vars and v in after]
         starts = [self.vars[v] for v in carried] + [self._start_of(v, op) for v in escaping]
@@ -463,7 +465,7 @@ class _Converter(Rewriter):
             changes["loop_var"] = self._version(op.loop_var, "idx")
         else:
             changes["condition"] = self.rewrite(op.condition)
-        self._needed = (after | body_flow.reads) & body_flow.writes
+        self._needed = live & body_flow.writes
         body = self.rewrite(op.body)
         if carried:
             body = _yield_more(body, [self.vars[v] for v in carried], op)

@@ -31,7 +31,7 @@ from ..ir.stmt import (
     flatten_to_stmts,
 )
 from ..ir.types import TileType, TupleType, same_dims, static_dims
-from ..ops.registry import ArgEffect, OpDecl, decl_of, rebind
+from ..ops.registry import ArgEffect, OpDecl
 from .memory_model import on_chip, tile_vars
 
 Range = tuple[int, int]
@@ -246,9 +246,6 @@ def hazards(made: Call, result: Var | None) -> frozenset[int]:
     if not results:
         return _NONE
     unsafe, scratch, kept = _facts(made.op)
-    decl = decl_of(made)
-    if decl is not None and decl.unsafe_with is not None:
-        unsafe = unsafe or rebind(made)[decl.unsafe_with] is not None
     found = set()
     for i, arg in enumerate(made.args):
         if i not in kept and (unsafe or i in scratch or _misaligned(arg, results)):

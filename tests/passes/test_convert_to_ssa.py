@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from checking import check, findings, run, unchanged
 
@@ -276,3 +277,22 @@ def test_a_name_a_loop_only_uses_for_itself_is_not_carried():
             return result
 
     check(Before, Expected, passes.convert_to_ssa)
+
+
+@pytest.mark.parametrize("change", ["found = seen + 7", "if seen > 2:\n            found = 9"])
+def test_what_only_the_condition_of_a_loop_reads_is_carried(change: str) -> None:
+    program = pl.parse(f"""
+import pypto.language as pl
+
+@pl.function(type=pl.FunctionType.InCore)
+def count(first: pl.Scalar[pl.INT32], out: pl.InOut[pl.Tensor[[8], pl.INT32]]):
+    seen: pl.Scalar[pl.INT32] = 0
+    found: pl.Scalar[pl.INT32] = first
+    while found < 9:
+        seen = seen + 1
+        {change}
+    pl.write(out, [1], seen)
+""")
+    out = np.zeros(8, np.int32)
+    pl.compile(program)(0, out)
+    assert out.tolist() == [0, 2 if "if" not in change else 3, *[0] * 6]

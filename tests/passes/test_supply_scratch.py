@@ -111,17 +111,3 @@ def test_scratch_that_is_too_small_is_refused():
         compiled(words=56, cast="tmp")
     with pytest.raises(ValueError, match="tile.ci on Ascend910B: 'tmp' needs 1792 bytes"):
         compiled(words=440, ci="tmp")
-
-
-@pytest.mark.parametrize(("target", "together"), [(ASCEND910B, False), (ASCEND950, True)], ids=["910B", "950"])
-def test_a_conversion_through_scratch_does_not_take_its_operands_place(target, together):
-    text = (
-        "import pypto.language as pl\n@pl.function(type=pl.FunctionType.InCore)\n"
-        "def k(x: pl.Tensor[[16, 72], pl.FP32], y: pl.Out[pl.Tensor[[16, 80], pl.INT16]]):\n"
-        "    t = pl.load(x, [0, 0], [16, 80], valid_shape=[16, 72])\n"
-        "    pl.store(pl.cast(t, pl.INT16, 'rint'), [0, 0], y)\n"
-    )
-    compiled = pl.compile(pl.parse(text), target=target, skip_ptoas=True)
-    lines = [line for line in compiled.pto["k"].splitlines() if "alloc_tile" in line]
-    places = {dtype: line.split("addr = ")[1].split()[0] for dtype in ("f32", "i16") for line in lines if dtype in line}
-    assert (places["f32"] == places["i16"]) is together
