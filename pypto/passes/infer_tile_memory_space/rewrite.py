@@ -150,7 +150,9 @@ class Placer(EmittingRewriter):
             args.append(self.move(made, allowed) if allowed else made)
         if decl.name == "tile.assemble" and _space(args[0]) is VEC and is_crossing(_space(args[1]), VEC):
             args[1] = self.move(args[1], (VEC,))
-        if args and _space(args[0]) is MemorySpace.Acc and self._needs_copy(op, args[0]):
+        wants = self.demands.of(result) if result is not None else []
+        accumulates = (MemorySpace.Acc,) in wants
+        if args and not accumulates and _space(args[0]) is MemorySpace.Acc and self._needs_copy(op, args[0]):
             args[0] = self.move(args[0], (VEC,))
         call = self._with_args(op, args)
         if not isinstance(call.type, TileType):
