@@ -13,7 +13,8 @@ from ..ir.naming import written_name
 from ..ir.types import TileType
 from .context import Op, Value
 from .pairs import in_pairs
-from .types import tile_text
+from .render import type_text
+from .types import TileKey, tile_key, written_key
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
@@ -45,7 +46,8 @@ class Buffers:
         if isinstance(var.type, TileType) and var.type.memref is None:
             return self._unplaced(var, var.type)
         type, memref = self._allocated(var)
-        text = tile_text(type, self.kernel.target)
+        known_type = tile_key(type, self.kernel.target)
+        text = type_text(known_type)
         dynamic = [d for d in type.valid_shape if not isinstance(d, ConstInt)]
         address = memref.byte_offset
         launched = self.kernel.options.addresses and all(map(self.kernel.is_argument, dynamic))
@@ -59,7 +61,7 @@ class Buffers:
             return self._opened(var, type, base)
         if base is not None and base in self._placed:
             return self._retyped(var, text, self._placed[base])
-        made = self._alloc(var, type, text, type.valid_shape, movable)
+        made = self._alloc(var, type, known_type, type.valid_shape, movable)
         if var in self.kernel.narrowed:
             self.own[var] = made
         elif movable:
@@ -72,15 +74,15 @@ class Buffers:
         """A buffer of its own that PTOAS places: nobody planned where the tile is."""
         if var in self.shared:
             raise self.kernel.unsupported(var, f"tile {var.name_hint!r} without an allocation")
-        return self._alloc(var, type, tile_text(type, self.kernel.target), type.valid_shape, False)
+        return self._alloc(var, type, tile_key(type, self.kernel.target), type.valid_shape, False)
 
     def open(self, var: Var) -> Value:
         """A handle of a tile's own whose valid region can be set, at first everything."""
         type, memref = self._allocated(var)
         if not self.kernel.options.addresses:
             raise self._needs_addresses(var)
-        text = tile_text(type, self.kernel.target, open_valid=True)
-        return self._alloc(var, type, text, type.shape, isinstance(memref.byte_offset, ConstInt))
+        opened = tile_key(type, self.kernel.target, open_valid=True)
+        return self._alloc(var, type, opened, type.shape, isinstance(memref.byte_offset, ConstInt))
 
     def at(self, type: TileType, base: Expr, offset: Expr, hint: str) -> Value:
         """A handle of ``type``, ``offset`` bytes from address ``base``."""
@@ -88,7 +90,7 @@ class Buffers:
         constant = isinstance(offset, ConstInt) and offset.value == 0
         if not constant:
             start = self.kernel.scalars.sum(start, self._address(offset))
-        return self._alloc_at(hint, type, tile_text(type, self.kernel.target), type.valid_shape, start)
+        return self._alloc_at(hint, type, tile_key(type, self.kernel.target), type.valid_shape, start)
 
     def _allocated(self, var: Var) -> tuple[TileType, MemRef]:
         type = var.type
@@ -104,7 +106,7 @@ class Buffers:
             raise self._needs_addresses(var)
         made = self._placed.get(base)
         if made is None:
-            made = self._alloc(var, type, tile_text(type, self.kernel.target, open_valid=True), type.shape, True)
+            made = self._alloc(var, type, tile_key(type, self.kernel.target, open_valid=True), type.shape, True)
             self._placed[base] = made
         elif _OPEN not in made.told:
             raise self._needs_addresses(var)
@@ -129,23 +131,27 @@ class Buffers:
             "let pypto plan memory: memory_planner=passes.MemoryPlanner.PYPTO",
         )
 
-    def _alloc(self, var: Var, type: TileType, text: str, extents: Sequence[Expr], movable: bool) -> Value:
-        """An ``alloc_tile``, at the head of the function when ``movable``. ``text`` says which extents stay."""
+    def _alloc(self, var: Var, type: TileType, known: TileKey, extents: Sequence[Expr], movable: bool) -> Value:
+        """An ``alloc_tile``, at the head of the function when ``movable``. ``known`` says which extents stay."""
         outer = self.kernel.block
         if movable:
             self.kernel.block = self.kernel.context.prologue
         placed = type.memref is not None and self.kernel.options.addresses
         address = self._address(type.memref.byte_offset) if placed and type.memref is not None else None
-        result = self._alloc_at(var.name_hint, type, text, extents, address)
+        result = self._alloc_at(var.name_hint, type, known, extents, address)
         self.kernel.block = outer
         return result
 
-    def _alloc_at(self, hint: str, type: TileType, text: str, extents: Sequence[Expr], address: Value | None) -> Value:
-        """The type leaves the valid region to operands, those of ``text`` too, so that any view of it may differ."""
-        result = self.kernel.fresh(hint, tile_text(type, self.kernel.target, open_valid=True), text)
-        extents = in_pairs(extents, type.dtype, "a valid extent", self.kernel.span)
-        rows, cols = (self.kernel.scalars.index(d) for d in extents)
-        self.kernel.add(Op("alloc_tile", result=result, addr=address, valid_row=rows, valid_col=cols))
+    def _alloc_at(
+        self, hint: str, type: TileType, known: TileKey, extents: Sequence[Expr], address: Value | None
+    ) -> Value:
+        """Extents that the type as written leaves open are operands."""
+        written = written_key(known, self.kernel.options.constant_extents)
+        result = self.kernel.fresh(hint, type_text(written), type_text(known))
+        rows, cols = in_pairs(extents, type.dtype, "a valid extent", self.kernel.span)
+        valid_row = self.kernel.scalars.index(rows) if written.v_row is None else None
+        valid_col = self.kernel.scalars.index(cols) if written.v_col is None else None
+        self.kernel.add(Op("alloc_tile", result=result, addr=address, valid_row=valid_row, valid_col=valid_col))
         return result
 
     def _address(self, offset: Expr) -> Value:

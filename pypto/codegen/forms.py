@@ -162,7 +162,10 @@ def _aligned(kernel: KernelBuilder, type: TileType) -> bool:
 
 
 def set_validshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
-    """The same bytes with another valid region, by a handle of its own where the tile's is still needed as it is."""
+    """The same bytes with another valid region, by a handle of its own where the tile's is still needed as it is.
+
+    Where types state extents, the handle is one with the region in its type or operands, and nothing is set.
+    """
     source = bound["tile"]
     if isinstance(source, Var) and source in kernel.slices:
         raise user_error(
@@ -174,6 +177,8 @@ def set_validshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, re
         )
     if result is None:
         return None
+    if kernel.options.constant_extents and kernel.options.addresses:
+        return kernel.handle(result)
     own = kernel.buffers.own.get(source)
     made = kernel.buffers.open(result) if own is None else own._replace(known="")
     extents = [kernel.scalars.index(bound[n]) for n in ("valid_rows", "valid_cols")]

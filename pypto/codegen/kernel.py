@@ -60,10 +60,11 @@ def lane_parameters(function: Function) -> list[str]:
 
 
 class Options(NamedTuple):
-    """What the text carries: the user's lines, the tiles' addresses."""
+    """What the text carries: the user's lines, the tiles' addresses, constant valid extents in the tiles' types."""
 
     locations: bool = True
     addresses: bool = True
+    constant_extents: bool = True
 
 
 class KernelBuilder:
@@ -266,8 +267,11 @@ class KernelBuilder:
 
     @cached_property
     def narrowed(self) -> frozenset[Var]:
-        """Tiles of which only the ``set_validshape`` of a smaller region is used, once: their own handle may be set."""
-        if not self.options.addresses or not self.uses("tile.set_validshape"):
+        """Tiles of which only the ``set_validshape`` of a smaller region is used, once: their own handle may be set.
+
+        None where types state extents: a type says one region.
+        """
+        if not self.options.addresses or self.options.constant_extents or not self.uses("tile.set_validshape"):
             return frozenset()
         calls = [s.value for s in _run_once(self.function.body) if isinstance(s, AssignStmt)]
         calls = [c for c in calls if isinstance(c, Call) and c.op.name == "tile.set_validshape"]

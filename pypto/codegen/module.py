@@ -47,14 +47,21 @@ class PTOCodegen:
         self._target = target
         self._strict = strict
 
-    def generate(self, program: Program, emit_tile_addr: bool = True, emit_source_loc: bool | None = None) -> str:
+    def generate(
+        self,
+        program: Program,
+        emit_tile_addr: bool = True,
+        emit_source_loc: bool | None = None,
+        constant_extents: bool = False,
+    ) -> str:
         """The module. Without ``emit_tile_addr`` PTOAS plans memory; ``emit_source_loc`` adds MLIR ``loc``.
 
-        ``emit_source_loc`` left out is decided by `emits_locations`.
+        ``emit_source_loc`` left out is decided by `emits_locations`. With ``constant_extents`` types of tiles state the
+        valid extents that are constants, as `generate_pto` and ``compile`` write them; else all are operands.
         """
         if emit_source_loc is None:
             emit_source_loc = emits_locations()
-        return render_module(self.build(program, Options(emit_source_loc, emit_tile_addr)))
+        return render_module(self.build(program, Options(emit_source_loc, emit_tile_addr, constant_extents)))
 
     def build(self, program: Program, options: Options) -> ModuleContext:
         """The module as data, before it is text."""

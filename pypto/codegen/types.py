@@ -100,5 +100,15 @@ def tile_key(type: TileType, target: Target, open_valid: bool = False) -> TileKe
     )  # fmt: skip
 
 
+def written_key(known: TileKey, constant_extents: bool) -> TileKey:
+    """The type a buffer is written with: its valid extents as constants, or all left to operands.
+
+    The tile library has no type of 0 valid rows or columns, so an empty region is an operand always.
+    """
+    if not constant_extents:
+        return known._replace(v_row=None, v_col=None)
+    return known._replace(v_row=known.v_row or None, v_col=known.v_col or None)
+
+
 def tile_text(type: TileType, target: Target, open_valid: bool = False) -> str:
     return type_text(tile_key(type, target, open_valid))

@@ -72,7 +72,7 @@ def wrapped(kernels: Sequence[Function], cpp: str, target: Target) -> dict[str, 
 
 def write_module(kernels: Sequence[Function], name: str, program: Program) -> str:
     """The PTO module of kernels that are compiled together."""
-    return PTOCodegen().generate(Program(list(kernels), name, program.span))
+    return PTOCodegen().generate(Program(list(kernels), name, program.span), constant_extents=True)
 
 
 def generate(

@@ -166,8 +166,9 @@ def test_a_narrowed_tile_leaves_the_tile_it_came_from_whole():
         whole = pl.store(t, [0, 0], whole)
 
     compiled = pl.compile(cut, skip_ptoas=True)
-    (line,) = lines(compiled.pto["cut"], "pto.set_validshape")
-    assert "v_row=?, v_col=?" in line
+    whole_handle, narrow_handle = lines(compiled.pto["cut"], "pto.alloc_tile")
+    assert "addr = %c0_i64 :" in whole_handle and "v_row=32, v_col=32" in whole_handle
+    assert "addr = %c0_i64 valid_row = %arg3 :" in narrow_handle and "v_row=?, v_col=16" in narrow_handle
     x, part, whole = R.standard_normal((32, 32)).astype(np.float32), np.zeros((32, 32), np.float32), np.zeros((32, 32))
     whole = whole.astype(np.float32)
     compiled(x, 5, part, whole)

@@ -7,7 +7,8 @@ import pytest
 from texts import lines
 
 import pypto.language as pl
-from pypto.codegen import kernel_kind
+from pypto import backend, ir, passes
+from pypto.codegen import PTOCodegen, kernel_kind
 from pypto.errors import InternalError
 from pypto.pto import parse_module, verify_module
 
@@ -71,7 +72,7 @@ def test_dynamic_dimensions_are_index_parameters_and_valid_sizes_operands():
     text = pto_of(copy)
     assert "%arg2: index" in lines(text, "func.func")[0]
     (alloc,) = lines(text, "pto.alloc_tile")
-    assert re.search(r"valid_row = %\w+ valid_col = %c64_index : .*v_row=\?, v_col=\?", alloc)
+    assert re.search(r"valid_row = %\w+ : .*v_row=\?, v_col=64", alloc)
     assert all("partition_tensor_view<?x64xf16>" in line for line in lines(text, "pto.partition_view"))
     assert lines(text, "arith.minsi")
 
@@ -127,7 +128,7 @@ def test_column_vectors_are_column_major_tiles_over_dn_views():
     text = pto_of(columns)
     (view,) = lines(text, "%bias_view = ")
     assert "shape = [%c32_index, %c1_index], strides = [%c1_index, %c32_index] {layout = #pto.layout<dn>}" in view
-    assert "rows=32, cols=1, v_row=?, v_col=?, blayout=col_major" in text
+    assert "rows=32, cols=1, v_row=32, v_col=1, blayout=col_major" in text
 
 
 def test_the_cube_works_in_the_layouts_of_its_memories():
@@ -205,7 +206,7 @@ def test_a_tile_is_allocated_before_the_body_when_its_extents_are_what_the_kerne
 
     text = pto_of(copy)
     (alloc,) = lines(text, "pto.alloc_tile")
-    assert "valid_row = %arg2 valid_col = %c64_index" in alloc
+    assert "valid_row = %arg2 : " in alloc and "v_row=?, v_col=64" in alloc
     assert text.index("pto.alloc_tile") < text.index("scf.for")
 
 
@@ -235,3 +236,81 @@ def test_a_slice_without_valid_elements_is_an_empty_tile_and_no_view():
     y = np.full((16, 8), 3, np.float32)
     compiled(np.ones((16, 32), np.float32), y)
     np.testing.assert_array_equal(y, 3)
+
+
+@pl.function(type=pl.FunctionType.InCore)
+def ragged(
+    x: pl.Tensor[[16, 64], pl.FP32], n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[16, 64], pl.FP32]]
+) -> pl.Tensor[[16, 64], pl.FP32]:
+    t = pl.load(x, [0, 0], [16, 64], valid_shape=[5, n])
+    y = pl.store(pl.exp(t), [0, 0], y)
+    return y
+
+
+def test_constant_valid_extents_are_in_the_type_and_others_are_operands():
+    text = pto_of(ragged)
+    allocations = lines(text, "pto.alloc_tile")
+    assert allocations
+    for alloc in allocations:
+        assert "v_row=5, v_col=?" in alloc and " valid_col = %arg2 : " in alloc and "valid_row" not in alloc
+    y = np.full((16, 64), 7, np.float32)
+    want = y.copy()
+    want[:5, :9] = 1
+    pl.compile(ragged, skip_ptoas=True)(np.zeros((16, 64), np.float32), 9, y)
+    np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_an_option_says_whether_types_state_constant_extents(constant):
+    with passes.PassContext(target=backend.ASCEND910B):
+        lowered = passes.run_pipeline(ir.Program([ragged], "ragged"))
+    written = PTOCodegen(backend.ASCEND910B)
+    text = written.generate(lowered, **({"constant_extents": True} if constant else {}))
+    alloc = lines(text, "pto.alloc_tile")[0]
+    assert ("v_row=5, v_col=?" if constant else "v_row=?, v_col=?") in alloc
+    assert ("valid_row = %c5_index" in alloc) is not constant
+
+
+@pytest.mark.parametrize("rows, cols", [(8, 16), (8, "n"), ("n", 16), ("n", "n"), (0, 16)])
+def test_a_narrowed_tile_states_what_is_constant_of_its_region(rows, cols):
+    program = pl.parse(f"""
+import pypto.language as pl
+
+@pl.program
+class Narrow:
+    @pl.function(type=pl.FunctionType.InCore)
+    def narrow(self, x: pl.Tensor[[16, 32], pl.FP32], n: pl.Scalar[pl.INDEX],
+               y: pl.InOut[pl.Tensor[[16, 32], pl.FP32]]) -> pl.Tensor[[16, 32], pl.FP32]:
+        t = pl.load(x, [0, 0], [16, 32])
+        y = pl.store(pl.tile.set_validshape(t, {rows}, {cols}), [0, 0], y)
+        return y
+""")
+    text = pto_of(program)
+    assert not lines(text, "pto.set_validshape")
+    stated = [d if isinstance(d, int) and d > 0 else "?" for d in (rows, cols)]
+    assert f"v_row={stated[0]}, v_col={stated[1]}," in lines(text, "pto.alloc_tile")[1]
+    y = np.zeros((16, 32), np.float32)
+    pl.compile(program, skip_ptoas=True)(np.ones((16, 32), np.float32), 4, y)
+    height, width = (4 if d == "n" else d for d in (rows, cols))
+    assert np.array_equal(np.argwhere(y), np.argwhere(np.ones((height, width))))
+
+
+def test_a_carried_tile_has_the_extents_of_its_own_type():
+    @pl.function(type=pl.FunctionType.InCore)
+    def grown(
+        x: pl.Tensor[[16, 32], pl.FP32], n: pl.Scalar[pl.INDEX], y: pl.InOut[pl.Tensor[[16, 32], pl.FP32]]
+    ) -> pl.Tensor[[16, 32], pl.FP32]:
+        t = pl.load(x, [0, 0], [16, 32], valid_shape=[8, 32])
+        for _ in pl.range(n):
+            if n > 2:
+                t = pl.mul(t, 2.0)
+            else:
+                t = pl.add(t, 1.0)
+        y = pl.store(t, [0, 0], y)
+        return y
+
+    assert all("v_row=8, v_col=32" in line for line in lines(pto_of(grown), "pto.alloc_tile"))
+    for n, value in ((0, 1), (2, 3), (3, 8)):
+        y = np.zeros((16, 32), np.float32)
+        pl.compile(grown, skip_ptoas=True)(np.ones((16, 32), np.float32), n, y)
+        assert np.all(y[:8] == value) and not y[8:].any()

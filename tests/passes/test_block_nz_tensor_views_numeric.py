@@ -96,7 +96,7 @@ def test_the_text_of_the_specification():
     )
     assert line(text, "pto.tload ins(%w_pview").startswith(
         "pto.tload ins(%w_pview : !pto.partition_tensor_view<1x16x16x16x32xi8>) outs(%wt : !pto.tile_buf<loc=mat, "
-        "dtype=i8, rows=256, cols=512, v_row=?, v_col=?, blayout=col_major, slayout=row_major, fractal=512"
+        "dtype=i8, rows=256, cols=512, v_row=256, v_col=512, blayout=col_major, slayout=row_major, fractal=512"
     )
 
 
