@@ -25,10 +25,8 @@ from ..ir.stmt import (
     AssignStmt,
     ForStmt,
     IfStmt,
-    RuntimeScopeStmt,
     ScopeStmt,
     SeqStmts,
-    SplitAivScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -352,15 +350,6 @@ class _Converter(Rewriter):
             live -= flow.always
             live |= flow.reads
         return found
-
-    def visit_scope_stmt(self, op: ScopeStmt) -> Stmt:
-        """A region that becomes a function of its own keeps to itself what it is first to define."""
-        after = self._needed
-        if not isinstance(op, (RuntimeScopeStmt, SplitAivScopeStmt)):
-            self._needed = frozenset(v for v in after if v in self.vars)
-        made = self.generic(op)
-        self._needed = after
-        return made
 
     def visit_if_stmt(self, op: IfStmt) -> Stmt:
         after = self._needed

@@ -282,7 +282,8 @@ _MEMBERS: dict[str, Any] = {
     "const": lambda value, dtype: Number(value, dtype),
     "move": lambda a, target_memory: a, "Mem": SimpleNamespace(Mat=None, Vec=None),
     "FunctionType": SimpleNamespace(InCore=None, Orchestration=None),
-    "Level": SimpleNamespace(CORE_GROUP=None), "at": Region, "spmd": numbers,
+    "Level": SimpleNamespace(CORE_GROUP=None), "at": Region, "manual_scope": Region,
+    "spmd": numbers,
     "create_tensor": lambda shape, dtype: np.zeros(_ints(shape), NUMPY[dtype]).view(Tensor),
     "function": lambda f=None, **_: f if f is not None else lambda g: g, "program": lambda cls: cls().main,
 }  # fmt: skip
