@@ -427,3 +427,16 @@ def facts(condition: Any, holds: bool = True) -> list[tuple[type, Expr, Expr]]:
     if cls in (E.Gt, E.Ge):
         return [(E.Lt if cls is E.Gt else E.Le, right, left)]
     return [(cls, left, right)]
+
+
+def loop_bound(bounds: ConstIntBoundAnalyzer, start: Expr, stop: Expr, step: Expr) -> ConstIntBound:
+    """What the variable of a counted loop may be; steps known to be constant end at the last one taken."""
+    first, end, by = bounds(start), bounds(stop), bounds(step)
+    if not by.is_const() or by.min_value == 0:
+        return EVERYTHING
+    if first.is_const() and end.is_const():
+        last = range(first.min_value, end.min_value, by.min_value)[-1:] or [first.min_value]
+        return ConstIntBound(min(first.min_value, last[0]), max(first.min_value, last[0]))
+    if by.min_value > 0:
+        return ConstIntBound(first.min_value, max(end.max_value - (end.max_value < POS_INF), first.max_value))
+    return ConstIntBound(min(end.min_value + (end.min_value > NEG_INF), first.min_value), first.max_value)

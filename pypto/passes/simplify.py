@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..arith import Analyzer, ConstIntBound
-from ..arith.bounds import EVERYTHING
+from ..arith import Analyzer
+from ..arith.bounds import EVERYTHING, loop_bound
 from ..dtypes import DataType
 from ..ir.enums import ForKind
 from ..ir.expr import (
@@ -334,18 +334,10 @@ class _Simplifier(Rewriter):
         if isinstance(first, int) and isinstance(last, int) and isinstance(by, int) and by > 0 and first < last:
             self._analyzer.bind(var, first, last)
         elif self._definitions[var] <= 1 and self._stable(start) and self._stable(stop):
-            self._analyzer.bind_bound(var, self._range_bound(start, stop, by))
+            self._analyzer.bind_bound(var, loop_bound(self._analyzer.const_int_bound, start, stop, step))
         yield
         self._analyzer.unbind(var)
         self._may_be_negative(var)
-
-    def _range_bound(self, start: Expr, stop: Expr, step: Any) -> ConstIntBound:
-        first, last = self._analyzer.const_int_bound(start), self._analyzer.const_int_bound(stop)
-        if not isinstance(step, int) or step == 0:
-            return EVERYTHING
-        if step > 0:
-            return ConstIntBound(first.min_value, max(last.max_value, first.min_value))
-        return ConstIntBound(min(last.min_value, first.max_value), first.max_value)
 
     def visit_while_stmt(self, op: WhileStmt) -> Stmt:
         iter_args = self.rewrite_list(op.iter_args, self._define_carried)

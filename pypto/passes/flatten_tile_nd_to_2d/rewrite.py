@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...arith import ConstIntBoundAnalyzer
+from ...arith.bounds import loop_bound
 from ...errors import user_error
 from ...ir.enums import MemorySpace, PadValue, TensorLayout
-from ...ir.expr import Call, Expr, MakeTuple, Var, index_const
+from ...ir.expr import Call, Expr, MakeTuple, Var, index_const, is_integer
 from ...ir.naming import written_name
 from ...ir.node import same_objects
 from ...ir.span import Span
-from ...ir.stmt import AssignStmt, Stmt, seq
+from ...ir.stmt import AssignStmt, ForStmt, Stmt, seq
 from ...ir.types import TensorType, TileType, Type
 from ...ops.registry import decl_of, rebind
 from ...ops.rules import dims_text, plus, product, same, value
@@ -37,6 +39,14 @@ class Flattener(EmittingRewriter):
         """Flattened tiles whose batches lie side by side rather than one above the other."""
         self.result: Var | None = None
         """The variable the statement at hand defines."""
+        self._bounds = ConstIntBoundAnalyzer()
+
+    def inside(self, offset: Expr, size: Expr, extent: Expr) -> bool:
+        """Whether ``size`` elements from ``offset`` on provably lie within ``extent``."""
+        if value(offset) == 0 and same(size, extent):
+            return True
+        at, count, limit = self._bounds(offset), self._bounds(size), self._bounds(extent)
+        return at.min_value >= 0 and at.max_value + count.max_value <= limit.min_value
 
     def rewrite_type(self, type: Type) -> Type:
         made = super().rewrite_type(type)
@@ -47,7 +57,13 @@ class Flattener(EmittingRewriter):
             self.span = var.span
         return super().define(var)
 
+    def rewrite_for(self, op: ForStmt) -> Stmt:
+        self._bounds.update(op.loop_var, loop_bound(self._bounds, op.start, op.stop, op.step))
+        return self.generic(op)
+
     def rewrite_assign(self, op: AssignStmt) -> Stmt:
+        if is_integer(op.value):
+            self._bounds.update(op.var, self._bounds(op.value))
         self.result = op.var
         made = self.rewrite(op.value)
         if op.var in self.by_page:
@@ -148,21 +164,63 @@ def _load_matrix(cv: Flattener, call: Call) -> Expr:
 def load_flat(
     cv: Flattener, call: Call, offsets: Sequence[Expr], window: Sequence[Expr], valid: Sequence[Expr]
 ) -> Call:
-    """``call`` for another window of its tensor, through a two-dimensional view."""
+    """``call`` for another window of its tensor, through a two-dimensional view.
+
+    Leading dimensions of 1 stay apart where an offset behind them may run past its axis, into the next matrix.
+    """
     tensor = call.args[0]
-    view = cv.emit("view_2d", _flat_view(tensor, call.span))
-    place = flat_offsets(offsets, kind_of(tensor).shape)
-    shape, region = flat_shape(window, call.span), flat_valid(valid, window, call.span)
-    made = build("tile.load", view, place, shape, region, span=call.span, **call.kwargs)
+    whole = kind_of(tensor).shape
+    axis = _run_start(cv, offsets, window, valid, whole, call.span)
+    if axis < len(whole) - 2:
+        tensor = cv.emit("view_2d" if axis == 0 else "view", _flat_view(tensor, axis, call.span))
+    offsets = [*offsets[:axis], *flat_offsets(offsets[axis:], whole[axis:])]
+    shape = [*window[:axis], *flat_shape(window[axis:], call.span)]
+    region = [*valid[:axis], *flat_valid(valid[axis:], window[axis:], call.span)]
+    made = build("tile.load", tensor, offsets, shape, region, span=call.span, **call.kwargs)
+    if axis:
+        made = made.replace(type=flat_type(kind_of(made), call.span))
     return made.replace(attrs=call.attrs) if call.attrs else made
 
 
-def _flat_view(tensor: Expr, span: Span) -> Call:
+def _run_start(
+    cv: Flattener, offsets: Sequence[Expr], window: Sequence[Expr], valid: Sequence[Expr], whole: Sequence[Expr], span: Span
+) -> int:
+    """The first axis whose rows, with those of the axes behind it, are read as rows of one matrix."""
+    if not _escapes(cv, offsets, valid, whole):
+        return 0
+    axis = next((i for i, d in enumerate(window[:-2]) if value(d) != 1), len(whole) - 2)
+    _check_inside(cv, offsets[axis:], valid[axis:], whole[axis:], "a load", span)
+    return axis
+
+
+def _escapes(cv: Flattener, offsets: Sequence[Expr], part: Sequence[Expr], whole: Sequence[Expr]) -> list[int]:
+    """The axes between the first and the last along which the part may run into the next one's elements."""
+    return [i for i in range(1, len(whole) - 1) if not cv.inside(offsets[i], part[i], whole[i])]
+
+
+def _check_inside(
+    cv: Flattener, offsets: Sequence[Expr], part: Sequence[Expr], whole: Sequence[Expr], what: str, span: Span
+) -> None:
+    """Refuse a part of which flattened bounds would not show that it leaves its axis."""
+    for axis in _escapes(cv, offsets, part, whole):
+        raise user_error(
+            ValueError,
+            f"{what} of {dims_text(part)} from {dims_text(whole)} may run past axis {axis}, into the next matrix: "
+            "its offset there is not known to stay inside",
+            span,
+            "use an offset made of constants and variables of loops with constant bounds, or take matrix after matrix",
+        )
+
+
+def _flat_view(tensor: Expr, axis: int, span: Span) -> Call:
+    """``tensor`` with the dimensions from ``axis`` on in two."""
     kind = kind_of(tensor)
-    shape = [product(kind.shape[:-1]), kind.shape[-1]]
-    if all(same(a, b) for a, b in zip(kind.valid_shape, kind.shape)):
+    whole, valid = kind.shape, kind.valid_shape
+    shape = [*whole[:axis], product(whole[axis:-1]), whole[-1]]
+    if all(same(a, b) for a, b in zip(valid, whole)):
         return build("tensor.view", tensor, shape, span=span)
-    return build("tensor.view", tensor, shape, flat_valid(kind.valid_shape, kind.shape, span), span=span)
+    region = [*valid[:axis], *flat_valid(valid[axis:], whole[axis:], span)]
+    return build("tensor.view", tensor, shape, region, span=span)
 
 
 @rule("tile.store")
@@ -244,7 +302,9 @@ def _slice(cv: Flattener, call: Call) -> Expr:
         )
     valid = b["valid_shape"].elements if b["valid_shape"] is not None else ()
     region = flat_valid([cv.rewrite(d) for d in valid], window, call.span) if valid else None
-    offsets = flat_offsets([cv.rewrite(o) for o in b["offset"].elements], whole)
+    offsets = [cv.rewrite(o) for o in b["offset"].elements]
+    _check_inside(cv, offsets, valid or window, whole, "a slice", call.span)
+    offsets = flat_offsets(offsets, whole)
     kwargs = {"pad_value": b["pad_value"]} if b.values.get("pad_value") not in (None, PadValue.null) else {}
     made = build(
         "tile.slice", cv.rewrite(call.args[0]), flat_shape(window, call.span), offsets, region, span=call.span, **kwargs
@@ -275,7 +335,9 @@ def _assemble(cv: Flattener, call: Call) -> Expr:
             call.span,
             "assemble the slices one by one",
         )
-    offsets = flat_offsets([cv.rewrite(o) for o in b["offset"].elements], whole)
+    offsets = [cv.rewrite(o) for o in b["offset"].elements]
+    _check_inside(cv, offsets, part, whole, "an assemble", call.span)
+    offsets = flat_offsets(offsets, whole)
     return build("tile.assemble", cv.rewrite(b["target"]), cv.rewrite(b["source"]), offsets, span=call.span)
 
 
@@ -284,7 +346,9 @@ def _element(cv: Flattener, call: Call) -> Expr:
     tile, indices, *rest = call.args
     if is_flat(tile.type):
         return cv.recreate(call)
-    place = flat_offsets([cv.rewrite(i) for i in indices.elements], kind_of(tile).shape)
+    whole, place = kind_of(tile).shape, [cv.rewrite(i) for i in indices.elements]
+    _check_inside(cv, place, [index_const(1)] * len(whole), whole, "an element", call.span)
+    place = flat_offsets(place, whole)
     return build(call.op.name, cv.rewrite(tile), place, *(cv.rewrite(r) for r in rest), span=call.span)
 
 
