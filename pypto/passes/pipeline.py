@@ -54,6 +54,7 @@ PIPELINE: tuple[str, ...] = (
     "memory_reuse",
     "allocate_memory_addr",
     "fold_no_op_reshape",
+    "legalize_tile_assemble",
     "fuse_create_assemble_to_slice",
     "materialize_window_strides",
     "derive_call_directions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from text_programs import kernel
 
@@ -299,3 +300,73 @@ def test_matrices_with_gaps_as_one_tile() -> None:
         "return a",
     )
     assert "a load of [2, 64, 32] from [2, 128, 32] into Mat has no two-dimensional form" in message
+
+
+# Windows that may leave an axis other than the first.
+
+
+def _rows_of_a_batch(bound: int):
+    @pl.program
+    class Rows:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[2, 100, 64], pl.FP32],
+            w: pl.Tensor[[64, 64], pl.FP32],
+            t: pl.Scalar[pl.INDEX],
+            y: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
+        ) -> pl.Tensor[[64, 64], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y = pl.assemble(y, pl.matmul(x[0, t : t + bound, :], w), [0, 0])
+            return y
+
+    return Rows
+
+
+def test_window_of_a_matmul_operand_past_its_axis_is_no_row_of_the_next_batch():
+    compiled = pl.compile(_rows_of_a_batch(64))
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 100, 64), dtype=np.float32), rng.standard_normal((64, 64), dtype=np.float32)
+    y = np.zeros((64, 64), np.float32)
+    compiled(x, w, 36, y)
+    np.testing.assert_allclose(y, x[0, 36:] @ w, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match=r"takes elements 37\.\.101 of axis 1, which has 100"):
+        compiled(x, w, 37, y)
+
+
+def test_window_provably_inside_is_read_through_a_view_of_two_dimensions():
+    @pl.program
+    class Inside:
+        @pl.function
+        def main(
+            self,
+            x: pl.Tensor[[2, 128, 64], pl.FP32],
+            w: pl.Tensor[[64, 64], pl.FP32],
+            y: pl.Out[pl.Tensor[[256, 64], pl.FP32]],
+        ) -> pl.Tensor[[256, 64], pl.FP32]:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for b in pl.range(2):
+                    for t in pl.range(0, 128, 64):
+                        y = pl.assemble(y, pl.matmul(x[b, t : t + 64, :], w), [b * 128 + t, 0])
+            return y
+
+    compiled = pl.compile(Inside)
+    assert "view_2d" in "".join(compiled.pto.values())
+    rng = np.random.default_rng(1)
+    x, w = rng.standard_normal((2, 128, 64), dtype=np.float32), rng.standard_normal((64, 64), dtype=np.float32)
+    y = np.zeros((256, 64), np.float32)
+    compiled(x, w, y)
+    np.testing.assert_allclose(y, x.reshape(256, 64) @ w, rtol=1e-4, atol=1e-4)
+
+
+def test_slice_of_a_tile_that_may_reach_the_next_matrix_is_refused():
+    @pl.function(type=pl.FunctionType.InCore)
+    def rows(
+        x: pl.Tensor[[2, 16, 64], pl.FP32], t: pl.Scalar[pl.INDEX], y: pl.Out[pl.Tensor[[1, 8, 64], pl.FP32]]
+    ) -> pl.Tensor[[1, 8, 64], pl.FP32]:
+        tile = pl.load(x, [0, 0, 0], [2, 16, 64])
+        y = pl.store(pl.tile.slice(tile, [1, 8, 64], [0, t, 0]), [0, 0, 0], y)
+        return y
+
+    with pytest.raises(ValueError, match="may run past axis 1, into the next matrix"):
+        pl.compile(rows)

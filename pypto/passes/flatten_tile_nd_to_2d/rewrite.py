@@ -183,7 +183,12 @@ def load_flat(
 
 
 def _run_start(
-    cv: Flattener, offsets: Sequence[Expr], window: Sequence[Expr], valid: Sequence[Expr], whole: Sequence[Expr], span: Span
+    cv: Flattener,
+    offsets: Sequence[Expr],
+    window: Sequence[Expr],
+    valid: Sequence[Expr],
+    whole: Sequence[Expr],
+    span: Span,
 ) -> int:
     """The first axis whose rows, with those of the axes behind it, are read as rows of one matrix."""
     if not _escapes(cv, offsets, valid, whole):
