@@ -77,9 +77,7 @@ class OpDecl:
     reuses: str | None = None
     """The argument whose buffer the result overwrites in place."""
     inplace_safe: bool = True
-    """Whether the result may take the buffer of an input that dies here."""
-    apart: tuple[str, ...] | None = None
-    """Arguments the result must not share bytes with, where they are not all (`inplace_safe`) or the scratch ones."""
+    """Whether the result may take the buffer of an input that dies here, where the operator's instruction lets it."""
     row_major: bool = False
     """Whether tile operands and the result must be row major and unboxed."""
     same_valid: bool = False
@@ -182,7 +180,6 @@ def _check_facts(decl: OpDecl) -> None:
     arguments = {p.name: p for p in decl.args}
     about_args = set(decl.spaces) | set(decl.effects)
     about_args |= {decl.inherits, decl.reuses, decl.elided} - {None}
-    about_args |= set(decl.apart or ())
     about_args |= {p.like for p in decl.params if p.like not in DataType.__members__} - {None}
     unknown = about_args - set(arguments)
     if decl.pto is not None:

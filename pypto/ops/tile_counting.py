@@ -27,7 +27,7 @@ from .tile_elementwise import check_same_shape, vec
 
 _D = DataType
 _M = MemorySpace
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "inplace_safe": False}
+_VECTOR: dict[str, Any] = {"core": Core.VECTOR}
 
 
 def _histogram(b: Bound) -> Type:

@@ -63,7 +63,6 @@ for _to, _producer, _consumer, _core, _sources, _origin, _space, _popper in _SID
         f"pl.system.tfree_to_{_origin}.",
         core=_popper,
         result_space=_space,
-        inplace_safe=False,
         pure=False,
         pto=Pto(f"pto.tpop_from_{_origin}", form="tpop"),
     )

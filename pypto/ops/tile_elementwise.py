@@ -150,7 +150,6 @@ for _name, _scalar_name, _what, _rule, _scalar_rule in _ARITHMETIC:
         spaces=vec("lhs", "rhs"),
         scalar_form=f"tile.{_scalar_name}",
         # The quotient is written before lhs is read again.
-        inplace_safe=_name != "fmod",
         pto=Pto(f"pto.t{_MNEMONICS.get(_name, _name)}", ("lhs", "rhs")),
         **_VECTOR,
     )
@@ -160,7 +159,6 @@ for _name, _scalar_name, _what, _rule, _scalar_rule in _ARITHMETIC:
         _scalar_rule,
         f"Element by element, {_what}, of a tile and a scalar; a literal takes the tile's dtype.",
         spaces=vec("lhs"),
-        inplace_safe=_name != "fmod",
         pto=Pto(f"pto.t{_MNEMONICS.get(_scalar_name, _scalar_name)}", ("lhs", "rhs")),
         **_VECTOR,
     )
@@ -313,7 +311,6 @@ for _name, _signature, _what, _rule in (
         _what,
         spaces=vec("tile"),
         # The precise form reads its operand again after it has begun to write.
-        inplace_safe=_name != "recip",
         pto=Pto(f"pto.t{_name}", ("tile",), attrs={"precisionType": "high_precision"} if "attr" in _signature else {}),
         **_VECTOR,
     )
@@ -348,7 +345,6 @@ declare(
     _rsqrt,
     "1 / the square root of each element. A scratch tile ``tmp`` of the tile's shape selects the precise form.",
     spaces=vec("tile", "tmp"),
-    inplace_safe=False,
     pto=Pto("pto.trsqrt", ("tile", "tmp")),
     **_VECTOR,
 )
@@ -372,7 +368,6 @@ declare(
     "Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away "
     "from zero), floor, ceil, trunc or odd. `SupplyScratch` makes ``tmp`` where the target works in scratch.",
     spaces=vec("tile", "tmp"),
-    inplace_safe=False,
     pto=Pto("pto.tcvt", ("tile", "tmp"), attrs={"rmode": "mode"}, form="cast"),
     **_VECTOR,
 )
@@ -421,7 +416,6 @@ for _name, _what in (
         f"{_what} of two tiles, element by element" + (", using ``tmp`` as scratch." if _scratch else "."),
         spaces=vec("lhs", "rhs", *_extra),
         scalar_form=None if _scratch else f"tile.{_name}s",
-        inplace_safe=not _scratch,
         pto=Pto(f"pto.t{_name}", ("lhs", "rhs", *_extra)),
         **_VECTOR,
     )
@@ -432,7 +426,6 @@ for _name, _what in (
         f"{_what} of a tile and a scalar" + (", using ``tmp`` as scratch." if _scratch else "."),
         spaces=vec("lhs", *_extra),
         # The library spreads the scalar over the destination first.
-        inplace_safe=_name not in ("and", "or", "xor"),
         pto=Pto(f"pto.t{_name}s", ("lhs", "rhs", *_extra)),
         **_VECTOR,
     )
@@ -479,7 +472,6 @@ declare(
     "element.",
     spaces=vec("lhs", "rhs"),
     scalar_form="tile.cmps",
-    inplace_safe=False,
     pto=Pto("pto.tcmp", ("lhs", "rhs"), attrs={"cmpMode": "cmp_type"}),
     **_MASKS,
 )
@@ -489,7 +481,6 @@ declare(
     _cmps,
     "Compare a tile with a scalar; modes and mask as `cmp`.",
     spaces=vec("lhs"),
-    inplace_safe=False,
     pto=Pto("pto.tcmps", ("lhs", "rhs"), attrs={"cmpMode": "cmp_type"}),
     **_MASKS,
 )
@@ -507,7 +498,6 @@ declare(
     _sel,
     "lhs where the packed mask's bit is set, rhs elsewhere; ``tmp`` is scratch.",
     spaces=vec("mask", "lhs", "rhs", "tmp"),
-    inplace_safe=False,
     pto=Pto("pto.tsel", ("mask", "lhs", "rhs", "tmp")),
     **_MASKS,
 )
@@ -534,7 +524,6 @@ declare(
     _prelu,
     "Each element, or slope * element where it is negative; ``tmp`` is scratch.",
     spaces=vec("src", "slope", "tmp"),
-    inplace_safe=False,
     pto=Pto("pto.tprelu", ("src", "slope", "tmp")),
     **_VECTOR,
 )

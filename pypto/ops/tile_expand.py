@@ -136,7 +136,6 @@ declare(
     core=Core.VECTOR,
     spaces=vec("tile", "row_vec"),
     result_space=MemorySpace.Vec,
-    inplace_safe=False,
     same_valid=True,
     pto=Pto("pto.trowexpand", ("row_vec",)),
 )
@@ -148,7 +147,6 @@ declare(
     core=Core.VECTOR,
     spaces=vec("tile", "col_vec"),
     result_space=MemorySpace.Vec,
-    inplace_safe=False,
     same_valid=True,
     pto=Pto("pto.tcolexpand", ("col_vec",)),
 )

@@ -50,7 +50,7 @@ def _in_mat(shape: tuple[Expr, ...], dtype: DataType, region: Any) -> Type:
     return tile_type(shape, dtype, region, _M.Mat, implicit_layout(shape, _M.Mat), PadValue.null)
 
 
-_FACTS: dict[str, Any] = {"core": Core.MOVE, "inplace_safe": False}
+_FACTS: dict[str, Any] = {"core": Core.MOVE}
 _SPACES = {"src": (_M.Acc,), "scale": (_M.Scaling,)}
 
 

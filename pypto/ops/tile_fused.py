@@ -55,7 +55,6 @@ declare(
     _power,
     "Element by element, lhs to the power rhs; a scalar exponent is `pows`." + _ABOUT_POWER,
     spaces=vec("lhs", "rhs", "tmp"),
-    inplace_safe=False,
     pto=Pto("pto.tpow", ("lhs", "rhs", "tmp"), attrs={"precisionType": "high_precision"}),
     **_VECTOR,
 )
@@ -65,7 +64,6 @@ declare(
     _power_scalar,
     "Element by element, lhs to the power of a scalar." + _ABOUT_POWER,
     spaces=vec("lhs", "tmp"),
-    inplace_safe=False,
     pto=Pto("pto.tpows", ("lhs", "rhs", "tmp"), attrs={"precisionType": "high_precision"}),
     **_VECTOR,
 )
@@ -107,7 +105,6 @@ declare(
     "acc += tile * factor in place, rounded once. FP16 tiles may be added to an FP32 ``acc``.",
     spaces=vec("acc", "tile"),
     reuses="acc",
-    inplace_safe=False,
     pto=Pto("pto.taxpy", ("tile", "factor"), out="acc"),
     **_VECTOR,
 )

@@ -34,7 +34,7 @@ from .tile_generate import PAYLOADS
 
 _M = MemorySpace
 _D = DataType
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": _M.Vec, "inplace_safe": False}
+_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": _M.Vec}
 
 
 class MaskPattern(IntEnum):
@@ -189,7 +189,6 @@ declare(
     "most ``out_cols``. What follows them in a row is not written. The 910B uses all of ``tmp``.",
     core=Core.VECTOR,
     spaces=vec("src", "tmp"),
-    inplace_safe=False,
     pto=Pto(
         "pto.tgather",
         ("src", "kvalue", "tmp"),
@@ -351,7 +350,6 @@ declare(
     "``gather_oob`` says what an index outside gives: undefined, clamp, wrap or zero.",
     core=Core.MOVE,
     result_space="target_memory",
-    inplace_safe=False,
     effects={"scratch": _mgather_effect},
     channel=WriteChannel.Dma,
     pto=Pto(
@@ -417,7 +415,6 @@ declare(
     core=Core.MOVE,
     result_space="acc",
     reuses="acc",
-    inplace_safe=False,
     pto=Pto("pto.tload", out="acc", form="gather_row"),
 )
 

@@ -31,7 +31,7 @@ from .tile_elementwise import vec
 
 _M = MemorySpace
 _D = DataType
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": _M.Vec, "inplace_safe": False}
+_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": _M.Vec}
 _INDEX_DTYPES = (_D.INT16, _D.INT32, _D.UINT16, _D.UINT32)
 PAYLOADS = (_D.INT8, _D.UINT8, _D.INT16, _D.UINT16, _D.INT32, _D.UINT32, _D.FP16, _D.FP32)
 """Elements of 1, 2 and 4 bytes that masks select and gathers move."""
@@ -224,7 +224,6 @@ declare(
     _sels,
     "src where the packed mask's bit is set, ``scalar`` elsewhere; ``tmp`` is scratch.",
     spaces=vec("mask", "src", "tmp"),
-    apart=("mask", "src"),
     pto=Pto("pto.tsels", ("mask", "src", "tmp", "scalar")),
     **_VECTOR,
 )

@@ -28,7 +28,6 @@ declare(
     "A hint: load the window before computing with it.",
     core=Core.MOVE,
     result_space="target_memory",
-    inplace_safe=False,
     pure=False,
     pto=Pto("pto.tprefetch", form="load"),
 )

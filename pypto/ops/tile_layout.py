@@ -202,7 +202,6 @@ declare(
     "A copy with ``axis1`` and ``axis2`` exchanged. `FlattenTileNdTo2D` supplies the scratch ``tmp``.",
     core=Core.VECTOR,
     result_space="tile",
-    inplace_safe=False,
     pto=Pto("pto.ttrans", ("tile", "tmp"), form="transpose"),
 )
 
@@ -384,7 +383,6 @@ declare(
     core=Core.VECTOR,
     spaces=vec("tile"),
     result_space=_M.Vec,
-    inplace_safe=False,
     pto=Pto("pto.tfillpad", ("tile",), form="fillpad"),
 )
 
@@ -413,6 +411,5 @@ declare(
     core=Core.VECTOR,
     spaces=vec("src0", "src1"),
     result_space=_M.Vec,
-    inplace_safe=False,
     pto=Pto("pto.tconcat", ("src0", "src1")),
 )

@@ -14,7 +14,7 @@ from .rules import dim_text, dims_text, exceeds, same, shaped, tile_type, valid_
 
 _M = MemorySpace
 _D = DataType
-_CUBE: dict[str, Any] = {"core": Core.CUBE, "result_space": _M.Acc, "inplace_safe": False}
+_CUBE: dict[str, Any] = {"core": Core.CUBE, "result_space": _M.Acc}
 _OPERANDS = {"lhs": (_M.Left,), "rhs": (_M.Right,)}
 _ACC = {"acc": (_M.Acc,), **_OPERANDS}
 _BIAS = {**_OPERANDS, "bias": (_M.Bias,)}

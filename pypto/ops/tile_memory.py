@@ -97,7 +97,6 @@ declare(
     "In ``Mat``, ``transpose`` gives a 2D tile the layout of a transposed matmul operand and ``flat_layout`` an "
     "unboxed one.",
     result_space="target_memory",
-    inplace_safe=False,
     pto=Pto(form="create"),
 )
 
@@ -180,7 +179,6 @@ declare(
     "at the tensor's edge. A load into Vec, the default, goes to Mat where its consumers cannot be reached from Vec.",
     core=Core.MOVE,
     result_space="target_memory",
-    inplace_safe=False,
     pto=Pto("pto.tload", form="load"),
 )
 
@@ -309,7 +307,6 @@ declare(
     "Copy the ``shape`` window of a 2D tile at (``index_row``, ``index_col``) to another memory.",
     core=Core.MOVE,
     result_space="target_memory",
-    inplace_safe=False,
     pto=Pto("pto.textract", ("src", "index_row", "index_col"), form="extract"),
 )
 

@@ -23,7 +23,7 @@ _SPACES = {
 }
 _OPERANDS = "in lhs: tile, in lhs_scale: tile, in rhs: tile, in rhs_scale: tile"
 _NAMES = ("lhs", "lhs_scale", "rhs", "rhs_scale")
-_CUBE: dict[str, Any] = {"core": Core.CUBE, "result_space": _M.Acc, "inplace_safe": False}
+_CUBE: dict[str, Any] = {"core": Core.CUBE, "result_space": _M.Acc}
 
 
 def _groups(extent: Expr) -> int | None:

@@ -12,7 +12,7 @@ from .rules import check_dtype, check_rank, fresh_like, same, shaped, valid_of, 
 from .tile_elementwise import check_same_shape, vec
 
 _D = DataType
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": MemorySpace.Vec, "inplace_safe": False}
+_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": MemorySpace.Vec}
 
 
 def _check_column(b: Bound, name: str) -> None:

@@ -101,7 +101,6 @@ for _name, _what in WHAT.items():
         core=Core.VECTOR,
         spaces=vec("tile", "tmp_tile"),
         result_space=MemorySpace.Vec,
-        inplace_safe=False,
         pto=Pto(f"pto.trow{_name}", ("tile", "tmp_tile")),
     )
 
@@ -115,7 +114,6 @@ for _name, _what in ARG_WHAT.items():
         core=Core.VECTOR,
         spaces=vec("tile", "tmp_tile"),
         result_space=MemorySpace.Vec,
-        inplace_safe=False,
         pto=Pto(f"pto.trow{_name}", ("tile", "tmp_tile")),
     )
     declare(
@@ -126,7 +124,6 @@ for _name, _what in ARG_WHAT.items():
         core=Core.VECTOR,
         spaces=vec("tile", "tmp_tile"),
         result_space=MemorySpace.Vec,
-        inplace_safe=False,
         pto=Pto(f"pto.tcol{_name}", ("tile", "tmp_tile")),
     )
 
@@ -139,7 +136,6 @@ for _name in ("prod", "max", "min"):
         core=Core.VECTOR,
         spaces=vec("tile"),
         result_space=MemorySpace.Vec,
-        inplace_safe=False,
         pto=Pto(f"pto.tcol{_name}", ("tile",)),
     )
 
@@ -153,6 +149,5 @@ declare(
     core=Core.VECTOR,
     spaces=vec("tile", "tmp_tile"),
     result_space=MemorySpace.Vec,
-    inplace_safe=False,
     pto=Pto("pto.tcolsum", ("tile", "tmp_tile"), form="col_sum"),
 )

@@ -22,7 +22,7 @@ from .tile_gather import mask_pattern, written
 
 _M = MemorySpace
 _D = DataType
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": _M.Vec, "inplace_safe": False}
+_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": _M.Vec}
 
 # Scatters.
 

@@ -25,7 +25,7 @@ from .tile_elementwise import vec
 
 _M = MemorySpace
 _D = DataType
-_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": _M.Vec, "inplace_safe": False}
+_VECTOR: dict[str, Any] = {"core": Core.VECTOR, "result_space": _M.Vec}
 
 # Sorting.
 

@@ -31,7 +31,8 @@ from ..ir.stmt import (
     flatten_to_stmts,
 )
 from ..ir.types import TileType, TupleType, same_dims, static_dims
-from ..ops.registry import ArgEffect, OpDecl
+from ..ops.registry import OpDecl
+from .contracts import in_place
 from .memory_model import on_chip, tile_vars
 
 Range = tuple[int, int]
@@ -238,32 +239,28 @@ _NONE: frozenset[int] = frozenset()
 def hazards(made: Call, result: Var | None) -> frozenset[int]:
     """Arguments that are still read, or written, while the result is being written.
 
-    Those are all arguments of an operator that is not in-place safe, scratch arguments, and operands whose
-    elements do not stand where the result's do: a narrower dtype, another shape, or a window of a larger tile.
+    Those are the arguments whose place the result must not take (`contracts.in_place`), and operands whose elements do
+    not stand where the result's do: a narrower dtype, another shape, or a window of a larger tile.
     """
     type = made.type if result is None else result.type
     results = [t for t in (type.types if isinstance(type, TupleType) else (type,)) if isinstance(t, TileType)]
     if not results:
         return _NONE
-    unsafe, scratch, kept = _facts(made.op)
-    found = set()
-    for i, arg in enumerate(made.args):
-        if i not in kept and (unsafe or i in scratch or _misaligned(arg, results)):
-            found.add(i)
+    apart, kept = _facts(made.op)
+    found = (i for i, arg in enumerate(made.args) if i not in kept and (i in apart or _misaligned(arg, results)))
     return frozenset(found)
 
 
 @cache
-def _facts(op: Op) -> tuple[bool, frozenset[int], frozenset[int]]:
-    """Whether an operator is unsafe in place; its arguments its result must be apart from; those it lies in anyway."""
+def _facts(op: Op) -> tuple[frozenset[int], frozenset[int]]:
+    """The arguments of an operator whose place its result must not take, and those it lies in anyway."""
     decl: OpDecl | None = op.decl
     if decl is None:
-        return False, _NONE, _NONE
-    scratch = frozenset(i for i, p in enumerate(decl.args) if p.effect is not ArgEffect.Read)
-    if decl.apart is not None:
-        scratch = frozenset(i for i, p in enumerate(decl.args) if p.name in decl.apart)
+        return _NONE, _NONE
+    shared = in_place(op)
+    apart = frozenset(i for i, p in enumerate(decl.args) if "tile" in p.kinds and p.name not in shared)
     kept = frozenset(i for i, p in enumerate(decl.args) if p.name in (decl.reuses, decl.inherits))
-    return decl.apart is None and not decl.inplace_safe, scratch, kept
+    return apart, kept
 
 
 def _misaligned(operand: Expr, results: list[TileType]) -> bool:

@@ -75,6 +75,16 @@ def apart(spec: Instruction, arch: str) -> tuple[tuple[str, str], ...]:
     return tuple((s.name, o.name) for s in operands if s.scratch for o in operands if o is not s)
 
 
+def in_place(spec: Instruction) -> frozenset[str]:
+    """The operands whose place the result may take: sources it says so of, scratch that need not be apart from it.
+
+    What one architecture forbids counts for all.
+    """
+    pairs = {pair for arch in ("a2a3", "a5") for pair in apart(spec, arch)}
+    banned = {name for pair in pairs if "dst" in pair for name in pair}
+    return frozenset(o.name for o in spec.ins if (o.scratch or o.name in spec.in_place) and o.name not in banned)
+
+
 class ElementTypes:
     """Element types allowed for an operand, by architecture."""
 

@@ -66,8 +66,8 @@ class Instruction:
     ``bind`` is given a `Site` once, when a module is compiled, and returns the function that does
     the work each time: it takes the runtime values of `uses`, in order, None for an absent optional.
     ``cost`` gives cycles from the rows and columns of the region the instruction writes.
-    ``pipe`` names the pipe, or computes it from the site. ``in_place``: a result may take the place of
-    a source, element for element.
+    ``pipe`` names the pipe, or computes it from the site. ``in_place``: the sources whose place the result may take,
+    element for element.
     """
 
     mnemonic: str
@@ -78,7 +78,7 @@ class Instruction:
     checks: tuple[Check, ...]
     bind: Bind
     cost: Cost
-    in_place: bool = True
+    in_place: frozenset[str] = frozenset()
     doc: str = ""
     apart: str = ""
     """What stands between the other operands' types and the operand ``fp``, whose type stands beside it."""
@@ -194,23 +194,29 @@ def declare(
     checks: Sequence[Check] = (),
     attrs: str = "",
     cost: Cost,
-    in_place: bool = True,
+    in_place: bool | str = False,
     doc: str = "",
     apart: str = "",
 ) -> None:
-    """Add one instruction to `INSTRUCTIONS`. ``operands`` and ``attrs`` are written as the module docstring says."""
-    ins, _, outs = operands.partition("->")
+    """Add one instruction to `INSTRUCTIONS`. ``operands`` and ``attrs`` are written as the module docstring says.
+
+    ``in_place`` names the sources whose place the result may take, True for all of them.
+    """
+    left, _, outs = operands.partition("->")
+    ins = tuple(_operand(text) for text in left.split())
+    sources = [operand.name for operand in ins if operand.accepts("tile") and not operand.scratch]
+    places = in_place.split() if isinstance(in_place, str) else sources if in_place else ()
     parsed = [_attr(text) for text in attrs.split()]
     INSTRUCTIONS[mnemonic] = Instruction(
         mnemonic,
-        tuple(_operand(text) for text in ins.split()),
+        ins,
         tuple(_operand(text) for text in outs.split()),
         {attr.name: attr for attr in parsed},
         pipe,
         tuple(checks),
         bind,
         cost,
-        in_place,
+        frozenset(places),
         doc,
         apart,
     )

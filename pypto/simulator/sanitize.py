@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pypto.pto.checks import apart
+from pypto.pto.checks import apart, in_place
 from pypto.pto.errors import PtoError
 from pypto.pto.spec import Site
 
@@ -37,7 +37,7 @@ def watch(site: Site, names: tuple[str, ...], run: Callable[..., None]) -> Calla
     scratch = [position for position, name in enumerate(names) if name not in spec.uses]
     outs = {operand.name for operand in spec.outs}
     vector = site.pipe == "V"
-    pairs = apart(spec, site.arch)
+    pairs, shared = apart(spec, site.arch), in_place(spec)
 
     def watched(*values: Any) -> None:
         tiles = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, SimTile)]
@@ -50,7 +50,7 @@ def watch(site: Site, names: tuple[str, ...], run: Callable[..., None]) -> Calla
                     )
         for name, tile in tiles:
             if name in outs:
-                _check_result(site, name, tile, tiles)
+                _check_result(site, name, tile, tiles, shared)
         _check_apart(site, pairs, tiles)
         for position in scratch:
             if isinstance(values[position], CheckedTile):
@@ -60,17 +60,19 @@ def watch(site: Site, names: tuple[str, ...], run: Callable[..., None]) -> Calla
     return watched
 
 
-def _check_result(site: Site, name: str, result: SimTile, tiles: list[tuple[str, SimTile]]) -> None:
+def _check_result(
+    site: Site, name: str, result: SimTile, tiles: list[tuple[str, SimTile]], shared: frozenset[str]
+) -> None:
     for other, source in tiles:
-        if source is result or other == name or other not in site.spec.uses:
+        if other == name or other not in site.spec.uses:
             continue
-        if _overlap(source, result) and not (site.spec.in_place and _same_place(source, result)):
+        if source is result and other not in shared:
+            raise PtoError(f"'pto.{site.spec.mnemonic}' cannot work in place, but '{name}' is also '{other}'")
+        if source is not result and _overlap(source, result) and not (other in shared and _same_place(source, result)):
             raise PtoError(
                 f"'pto.{site.spec.mnemonic}': '{name}' at {result.addr} overwrites part of '{other}' at "
                 f"{source.addr} in {result.base.name} while it is read"
             )
-    if not site.spec.in_place and any(source is result and other != name for other, source in tiles):
-        raise PtoError(f"'pto.{site.spec.mnemonic}' cannot work in place, but '{name}' is also a source")
 
 
 def _check_apart(site: Site, pairs: Sequence[tuple[str, str]], tiles: list[tuple[str, SimTile]]) -> None:

@@ -87,7 +87,6 @@ declare(
     ),
     bind=_histogram,
     cost=vector_cost(4, of="src"),
-    in_place=False,
     doc="How often each of the 256 values of a byte occurs in a row, among elements whose bytes above it are those of "
     "idx: byte 1 of ui16 and byte 3 of ui32 count all. A ui16 source has one value a row in idx, a ui32 source one row "
     "of idx for each byte above, highest first.",
@@ -132,7 +131,6 @@ declare(
     ),
     bind=_joined,
     cost=vector_cost(2),
-    in_place=False,
     doc="Row by row, as many columns of src0 as src0Idx says, then of src1 as src1Idx says; the rest of dst is left "
     "alone.",
 )

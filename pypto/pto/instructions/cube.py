@@ -182,6 +182,7 @@ for _name, _shape_rule in (("tmatmul", ()), ("tgemv", (_one_row,))):
         ),
         bind=_accumulate,
         cost=_cost("lhs"),
+        in_place="acc_in",
         doc="dst = acc_in + lhs @ rhs.",
     )
     declare(

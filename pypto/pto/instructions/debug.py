@@ -45,7 +45,6 @@ declare(
     checks=(vec("src"), dtypes("src", "i8 i16 i32 f16 f32")),
     bind=_print,
     cost=vector_cost(of="src"),
-    in_place=False,
     doc="The whole buffer as text on the debug channel, elements outside the valid region behind a bar. A device "
     "prints only where the kernel is built with printing enabled.",
 )

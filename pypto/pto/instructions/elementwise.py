@@ -42,6 +42,7 @@ def _binary(
     attrs: str = "",
     passes: float = 1,
     only: Sequence[Check] = (),
+    in_place: bool = True,
 ) -> None:
     declare(
         name,
@@ -58,10 +59,13 @@ def _binary(
         ),
         bind=elementwise(function),
         cost=vector_cost(passes),
+        in_place=in_place,
     )
 
 
-def _scalar(name: str, function: Callable[..., Array], a2a3: str, a5: str, src: str = "src") -> None:
+def _scalar(
+    name: str, function: Callable[..., Array], a2a3: str, a5: str, src: str = "src", in_place: bool = True
+) -> None:
     declare(
         name,
         f"{src} scalar:scalar -> dst",
@@ -76,6 +80,7 @@ def _scalar(name: str, function: Callable[..., Array], a2a3: str, a5: str, src: 
         ),
         bind=elementwise(function),
         cost=vector_cost(),
+        in_place=in_place,
     )
 
 
@@ -103,6 +108,7 @@ def _unary(
         ),
         bind=elementwise(function),
         cost=vector_cost(passes),
+        in_place=True,
     )
 
 
@@ -114,14 +120,15 @@ _binary("tmul", np.multiply, _USUAL, _USUAL)
 _binary("tdiv", quotient, _FLOATS, _USUAL, _DIV, passes=4)
 _binary("tmax", np.maximum, _USUAL, "i8 i16 i32 f16 f32")
 _binary("tmin", np.minimum, _USUAL, "i8 i16 i32 f16 f32")
-_binary("tfmod", np.fmod, _FLOATS, _USUAL, "precisionType:fmod_precision=default", passes=4)
+# The quotient is written before the dividend is read again.
+_binary("tfmod", np.fmod, _FLOATS, _USUAL, "precisionType:fmod_precision=default", passes=4, in_place=False)
 
 _scalar("tadds", np.add, _USUAL, _WIDE)
 _scalar("tsubs", np.subtract, _USUAL, _WIDE)
 _scalar("tmuls", np.multiply, _USUAL, _SCALED, src="src0")
 _scalar("tmaxs", np.maximum, _USUAL, "i8 i16 i32 f16 f32")
 _scalar("tmins", np.minimum, _USUAL, _WIDE)
-_scalar("tfmods", np.fmod, "f32", _USUAL)
+_scalar("tfmods", np.fmod, "f32", _USUAL, in_place=False)
 
 
 def _divide_scalar(site: Site) -> Any:
@@ -154,6 +161,7 @@ declare(
     checks=(dtypes("dst", _USUAL), _check_divs),
     bind=_divide_scalar,
     cost=vector_cost(4),
+    in_place=True,
     doc="Division by a scalar, or of a scalar by each element.",
 )
 
@@ -220,6 +228,7 @@ declare(
     ),
     bind=_leaky,
     cost=vector_cost(2),
+    in_place=True,
     doc="x where x > 0, else x * slope; the slope is f32 and is rounded to the tile's type.",
 )
 
@@ -255,7 +264,6 @@ declare(
         Apart("tmp/src0 tmp/src1 tmp/dst src0/src1 src0/dst src1/dst"),
     ),
     bind=elementwise(lambda x, slope: np.where(x > 0, x, x * slope)),
-    in_place=False,
     cost=vector_cost(3),
     doc="x where x > 0, else x * slope, with a slope for each element.",
 )
@@ -272,7 +280,7 @@ def _fused(name: str, operands: str, function: Callable[..., Array]) -> None:
     ]
     if scalar:
         checks.append(scalar_of("scalar", "src0"))
-    declare(name, operands, pipe="V", checks=checks, bind=elementwise(function), cost=vector_cost(2))
+    declare(name, operands, pipe="V", checks=checks, bind=elementwise(function), cost=vector_cost(2), in_place=True)
 
 
 _fused("taddc", "src0 src1 src2 -> dst", lambda a, b, c: a + b + c)
@@ -368,6 +376,7 @@ for _name, _operands, _others, _attrs, _rows in (
         ),
         bind=_remainders,
         cost=vector_cost(6),
+        in_place=True,
     )
 
 

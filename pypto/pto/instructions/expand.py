@@ -159,4 +159,5 @@ for _axis, _word, _operands in ((0, "row", "src0 src1 ~tmp? -> dst"), (1, "col",
             ),
             bind=_combined(_function, _axis),
             cost=vector_cost(_passes),
+            in_place=True,
         )

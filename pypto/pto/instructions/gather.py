@@ -174,7 +174,6 @@ declare(
     checks=(vec("src", "indices", "tmp", "dst", "cdst"), row_major("src", "dst"), _one_form),
     bind=_gather,
     cost=vector_cost(8),
-    in_place=False,
     doc="dst[i, j] = src at position indices[i, j] of its buffer, row after row; or the elements a pattern takes, "
     "their bits unchanged; or, row by row, offset plus the columns of src that are equal to or greater than kValue, "
     "their number in cdst: a row of dst has room for them.",
@@ -225,7 +224,6 @@ declare(
     ),
     bind=_gather_blocks,
     cost=vector_cost(8),
-    in_place=False,
     doc="Blocks of 32 bytes at byte offsets into src's buffer, side by side.",
 )
 
@@ -305,7 +303,6 @@ declare(
     checks=(vec("src", "indexes", "dst"), same_dtype("dst", "src"), dtypes("dst", _SCATTERED), _one_scatter),
     bind=_scatter,
     cost=vector_cost(8),
-    in_place=False,
     doc="src's elements at linear positions of dst's buffer, zeros elsewhere; or spread along columns (axis row) or "
     "rows (axis col) where a pattern takes them, zeros elsewhere.",
 )

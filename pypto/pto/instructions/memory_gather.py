@@ -95,7 +95,6 @@ declare(
     checks=(dtypes("dst", _A2A3, _A5), _check_gather),
     bind=_gather,
     cost=_moved,
-    in_place=False,
     doc="Rows of mem (coalesce row) or its elements in order (elem) at given positions.",
 )
 
@@ -145,6 +144,5 @@ declare(
     ),
     bind=_scatter,
     cost=_moved,
-    in_place=False,
     doc="Rows of a tile (coalesce row) or its elements (elem) to given positions of global memory, last writer wins.",
 )

@@ -309,6 +309,7 @@ declare(
     checks=(_legal_move, _moved_dtype, _only_from_acc, _same_buffer),
     bind=_move,
     cost=_move_cost,
+    in_place="src",
     doc="A tile to another memory or layout; the valid extents of dst are copied.",
 )
 
@@ -409,6 +410,7 @@ declare(
         _check_fillpad,
     ),
     bind=_fillpad,
+    in_place=True,
     cost=lambda site, _rows, _cols: site.tile("dst").nbytes / _UB_BYTES_PER_CYCLE,
     doc="The valid elements of src, and the pad of dst's type in the rest of dst's buffer.",
 )

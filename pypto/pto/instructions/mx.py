@@ -178,5 +178,6 @@ for _name, _rows in (("tmatmul.mx", ()), ("tgemv.mx", (_one_row,))):
             checks=(*_PLACES, *_rows),
             bind=_bind,
             cost=_cost,
+            in_place="c_in" if _suffix == ".acc" else "",
             doc=f"dst = {_doc}, a scale for each 32 elements along the depth.",
         )

@@ -67,7 +67,6 @@ for _name, _wins, _what in (("tpartargmax", np.greater, "greater"), ("tpartargmi
         ),
         bind=_pick(_wins),
         cost=vector_cost(3),
-        in_place=False,
         doc=f"The {_what} of two elements and its index, the second's when they are equal; the only one where one "
         "source has none.",
     )

@@ -104,7 +104,6 @@ declare(
     ),
     bind=_quantize,
     cost=vector_cost(6, of="src"),
-    in_place=False,
     doc="src * fp, plus offset, rounded once to nearest even and clamped to 8 bits; NaN gives 0. The factor and the "
     "offset are those of the row.",
 )
@@ -138,7 +137,6 @@ declare(
     ),
     bind=_dequantize,
     cost=vector_cost(4),
-    in_place=False,
     doc="(src - offset) * scale in f32, with the offset and the scale of the row.",
 )
 
@@ -218,7 +216,6 @@ declare(
     ),
     bind=_quantize_mx,
     cost=vector_cost(6, of="src"),
-    in_place=False,
     doc="The e4m3 bytes of src times 2^(127 - exp), nearest even and clamped, exp the f8E8M0 scale of each group of 32 "
     "along an axis: the exponent of its greatest magnitude less 8, 0 at least. max is that magnitude and scaling the "
     "factor.",

@@ -185,6 +185,7 @@ def _partial(name: str, function: Callable[[Array, Array], Array]) -> None:
         ),
         bind=bind,
         cost=vector_cost(),
+        in_place=True,
     )
 
 

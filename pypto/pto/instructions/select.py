@@ -255,6 +255,7 @@ for _name, _function, _a2a3, _scalar_a2a3, _tmp, _rules, _scalar_rules in (
         ),
         bind=elementwise(_function),
         cost=vector_cost(),
+        in_place=True,
     )
     declare(
         f"{_name}s",
@@ -271,6 +272,7 @@ for _name, _function, _a2a3, _scalar_a2a3, _tmp, _rules, _scalar_rules in (
         ),
         bind=_by_scalar(_name, _function),
         cost=vector_cost(),
+        in_place=True,
     )
 
 declare(
@@ -286,4 +288,5 @@ declare(
     ),
     bind=elementwise(np.invert),
     cost=vector_cost(),
+    in_place=True,
 )
