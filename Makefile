@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs vendor clean
 .DEFAULT_GOAL := help
 
 help:  ## say what each target does
@@ -27,6 +27,9 @@ bench: $(VENV)/.run  ## time import, parse, every pass, codegen and simulation
 docs: $(VENV)/.run  ## regenerate the operator reference and the type stub
 	$(BIN)/python -m pypto.tools.docs
 	$(BIN)/python -m pypto.tools.stubs
+
+vendor: $(VENV)/.develop  ## have the real assembler and the tile library judge what the tests emit; ARGS=--help
+	PYTHONPATH=tests $(BIN)/python -m vendor $(ARGS)
 
 clean:  ## remove the virtual environment and everything built
 	rm -rf $(VENV) build dist build_output .pytest_cache .ruff_cache .hypothesis

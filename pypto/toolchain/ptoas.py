@@ -84,7 +84,7 @@ class Ptoas:
         workers = min(jobs or os.cpu_count() or 1, len(kernels))
         with ThreadPoolExecutor(workers, thread_name_prefix="ptoas") as pool:
             runs = {
-                name: pool.submit(self._assemble_one, name, text, folder, arch, timeout)
+                name: pool.submit(self.assemble_one, name, text, folder, arch, timeout)
                 for name, text in kernels.items()
             }
             failures = {name: run.result() for name, run in runs.items()}
@@ -94,8 +94,10 @@ class Ptoas:
             raise PtoasError(f"PTOAS {self.version} refused {failed}", errors)
         return {name: folder / f"{name}.cpp" for name in kernels}
 
-    def _assemble_one(self, name: str, text: str, folder: Path, arch: str, timeout: float) -> list[Diagnostic]:
-        """Write ``name``'s .cpp; the errors, empty on success."""
+    def assemble_one(
+        self, name: str, text: str, folder: Path, arch: str, timeout: float = DEFAULT_TIMEOUT
+    ) -> list[Diagnostic]:
+        """Write ``name``'s .pto and .cpp to ``folder``; the errors, empty on success. See `assemble`."""
         source, result = folder / f"{name}.pto", folder / f"{name}.cpp"
         source.write_text(text, encoding="utf-8")
         result.unlink(missing_ok=True)
