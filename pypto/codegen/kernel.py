@@ -301,6 +301,8 @@ class KernelBuilder:
             return
         if isinstance(value, Call):
             made = self.emit_call(value, var)
+            if made is not None and isinstance(var.type, ScalarType):
+                made = self.scalars.convert(made, value.dtype, var.dtype)
         elif isinstance(value, Var) and not isinstance(value.type, ScalarType):
             made = self.handle(value)
             if value in self.pointers:
@@ -312,7 +314,7 @@ class KernelBuilder:
         elif isinstance(value, (MakeTuple, TupleGetItemExpr)):
             raise self.unsupported(value, f"a tuple in {var.name_hint!r}")
         else:
-            made = self.scalars.emit(value)
+            made = self.scalars.typed(value, var.dtype)
         if made is not None:
             self.values[var] = made
 
@@ -361,7 +363,7 @@ class KernelBuilder:
     def for_loop(self, stmt: ForStmt) -> None:
         start, stop, step = (self.scalars.index(e) for e in (stmt.start, stmt.stop, stmt.step))
         scalar = [i for i, a in enumerate(stmt.iter_args) if isinstance(a.type, ScalarType)]
-        inits = [self.scalars.emit(stmt.iter_args[i].init_value) for i in scalar]
+        inits = self._inits(stmt, scalar)
         if isinstance(stmt.step, ConstInt) and stmt.step.value <= 0:
             raise user_error(
                 ValueError,
@@ -377,7 +379,7 @@ class KernelBuilder:
 
         def finish(y: YieldStmt | None) -> None:
             self._check_carried(stmt, y)
-            self._yield(y, scalar, bool(carried))
+            self._yield(y, stmt.return_vars, scalar, bool(carried))
 
         body = self._nested(stmt.body, finish)
         results = self._bind_results(stmt, scalar)
@@ -398,6 +400,10 @@ class KernelBuilder:
                     loop.span,
                     "write to one tensor in every iteration, or exchange the contents through tiles",
                 )
+
+    def _inits(self, stmt: ForStmt | WhileStmt, scalar: list[int]) -> list[Value]:
+        """The scalars a loop starts from."""
+        return [self.scalars.typed(a.init_value, a.dtype) for a in (stmt.iter_args[i] for i in scalar)]
 
     def _bind_iter_args(self, iter_args: Sequence[IterArg], inits: list[Value]) -> list[tuple[Value, Value]]:
         carried, remaining = [], iter(inits)
@@ -438,12 +444,12 @@ class KernelBuilder:
         made, self.block = self.block, outer
         return made
 
-    def _yield(self, stmt: YieldStmt | None, scalar: list[int], needed: bool) -> None:
+    def _yield(self, stmt: YieldStmt | None, results: Sequence[Var], scalar: list[int], needed: bool) -> None:
         if not needed:
             return
         if stmt is None:
             raise self.unsupported(self.function, "a loop or branch that yields no value")
-        operands = [self.scalars.emit(stmt.values[i]) for i in scalar]
+        operands = [self.scalars.typed(stmt.values[i], results[i].dtype) for i in scalar]
         self.add(Op("yields", operands=operands))
 
     def branch(self, stmt: IfStmt) -> None:
@@ -457,7 +463,7 @@ class KernelBuilder:
             if y is not None:
                 yields.append(y)
                 merged.append([None if i in scalar else self.value(v) for i, v in enumerate(y.values)])
-            self._yield(y, scalar, bool(scalar))
+            self._yield(y, stmt.return_vars, scalar, bool(scalar))
 
         then_body = self._nested(stmt.then_body, finish)
         else_body = self._nested(stmt.else_body, finish) if stmt.else_body is not None else None
@@ -493,8 +499,7 @@ class KernelBuilder:
 
     def while_loop(self, stmt: WhileStmt) -> None:
         scalar = [i for i, a in enumerate(stmt.iter_args) if isinstance(a.type, ScalarType)]
-        inits = [self.scalars.emit(stmt.iter_args[i].init_value) for i in scalar]
-        carried = self._bind_iter_args(stmt.iter_args, inits)
+        carried = self._bind_iter_args(stmt.iter_args, self._inits(stmt, scalar))
         before_args = [value for value, _ in carried]
         outer, self.block = self.block, []
         condition = self.scalars.emit(stmt.condition)
@@ -506,16 +511,16 @@ class KernelBuilder:
 
         def finish(y: YieldStmt | None) -> None:
             self._check_carried(stmt, y)
-            self._yield_while(y, scalar)
+            self._yield_while(y, stmt.return_vars, scalar)
 
         body = self._nested(stmt.body, finish)
         results = self._bind_results(stmt, scalar)
         self.at(stmt.span)
         self.add(Op("loop_while", carried=carried, before=before, after_args=after, body=body, results=results))
 
-    def _yield_while(self, stmt: YieldStmt | None, scalar: list[int]) -> None:
+    def _yield_while(self, stmt: YieldStmt | None, results: Sequence[Var], scalar: list[int]) -> None:
         if scalar:
-            self._yield(stmt, scalar, True)
+            self._yield(stmt, results, scalar, True)
         else:
             self.add(Op("yields", operands=[]))
 

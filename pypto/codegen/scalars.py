@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..dtypes import DataType
 from ..ir import expr as E
 from ..ir.expr import BinaryExpr, Cast, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr
-from ..ir.scalar import promote
+from ..ir.scalar import meeting
 from .context import Op, Value
 from .types import scalar_text
 
@@ -57,7 +57,7 @@ class ScalarEmitter:
         self._constants: dict[tuple[str, str], Value] = {}
 
     def emit(self, expr: Expr) -> Value:
-        """The SSA value of a scalar expression."""
+        """The SSA value of a scalar expression, in the type that its dtype is."""
         if isinstance(expr, (ConstInt, ConstFloat, ConstBool)):
             return self.constant(expr.value, expr.dtype)
         if isinstance(expr, E.Var):
@@ -92,9 +92,15 @@ class ScalarEmitter:
 
     def index(self, expr: Expr) -> Value:
         """An integer expression as ``index``."""
-        if isinstance(expr, ConstInt):
-            return self.constant(expr.value, DataType.INDEX)
-        return self.convert(self.emit(expr), expr.dtype, DataType.INDEX)
+        return self.typed(expr, DataType.INDEX)
+
+    def typed(self, expr: Expr, dtype: DataType) -> Value:
+        """An expression in another dtype: what a variable of ``dtype`` holds once it is assigned."""
+        if isinstance(expr, ConstInt) and dtype.is_int():
+            low, high = dtype.int_range()
+            if low <= expr.value <= high:
+                return self.constant(expr.value, dtype)
+        return self.convert(self.emit(expr), expr.dtype, dtype)
 
     def written_at(self, offset: Expr) -> Value:
         """An offset of a window that is written, as ``index``: not below 0, so that nothing before the tensor is.
@@ -118,17 +124,17 @@ class ScalarEmitter:
         return self._op(mnemonic, operands, operands[0].type)
 
     def _binary(self, expr: BinaryExpr) -> Value:
-        cls, dtype = type(expr), promote(expr.left.dtype, expr.right.dtype)
-        left, right = (self.convert(self.emit(e), e.dtype, dtype) for e in (expr.left, expr.right))
+        cls, dtype = type(expr), meeting(expr.left, expr.right)
+        left, right = (self.typed(e, dtype) for e in (expr.left, expr.right))
         if cls in _COMPARE:
             return self._compare(_COMPARE[cls], left, right, dtype)
         if cls is E.FloorMod and not dtype.is_float() and not is_unsigned(dtype):
-            return self._floor_mod(left, right)
+            return self.convert(self._floor_mod(left, right), dtype, expr.dtype)
         table = _FLOAT if dtype.is_float() else {**_INT, **_UNSIGNED} if is_unsigned(dtype) else _INT
         mnemonic = table.get(cls)
         if mnemonic is None:
             raise self.kernel.unsupported(expr, f"{cls.__name__} of {dtype}")
-        return self._op(mnemonic, (left, right), left.type)
+        return self.convert(self._op(mnemonic, (left, right), left.type), dtype, expr.dtype)
 
     def _compare(self, predicate: str, left: Value, right: Value, dtype: DataType) -> Value:
         if dtype.is_float():
@@ -166,7 +172,9 @@ class ScalarEmitter:
         to = scalar_text(target)
         if value.type == to:
             return value
-        if DataType.INDEX in (source, target) and (source.is_float() or target.is_float()):
+        unsigned = is_unsigned(source) or source is DataType.BOOL
+        through = source.is_float() or target.is_float() or (unsigned and source.bits < DataType.INT64.bits)
+        if DataType.INDEX in (source, target) and through:
             return self.convert(self.convert(value, source, DataType.INT64), DataType.INT64, target)
         mnemonic = _cast_mnemonic(source, target)
         result = Value(self.kernel.names.number(), to)
@@ -180,8 +188,8 @@ class ScalarEmitter:
 
 
 def _cast_mnemonic(source: DataType, target: DataType) -> str:
-    if DataType.INDEX in (source, target) and not (source.is_float() or target.is_float()):
-        return "arith.index_castui" if is_unsigned(source) or source is DataType.BOOL else "arith.index_cast"
+    if DataType.INDEX in (source, target):
+        return "arith.index_cast"
     if source.is_float() and target.is_float():
         return "arith.extf" if target.bits > source.bits else "arith.truncf"
     if source.is_float():

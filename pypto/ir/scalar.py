@@ -53,10 +53,9 @@ def promote(a: DataType, b: DataType) -> DataType:
 
 def binary(cls: type[BinaryExpr], left: Expr, right: Expr, span: Span = UNKNOWN_SPAN) -> Expr:
     """``cls`` of two scalars: operands are cast to their common dtype, comparisons yield BOOL."""
-    a, b = scalar_dtype(left), scalar_dtype(right)
     if cls in E.LOGICAL:
         return cls(left, right, DataType.BOOL, span)
-    common = a if _is_bare(right, a) else b if _is_bare(left, b) else promote(a, b)
+    common = meeting(left, right)
     if cls is E.FloatDiv and not common.is_float():
         common = DataType.FP32
     _check_bits(cls, common)
@@ -72,6 +71,12 @@ def _check_bits(cls: type[Expr], dtype: DataType) -> None:
     """Raise TypeError for a bit operation on floating point."""
     if cls in _BITWISE and dtype.is_float():
         raise TypeError(f"{cls.__name__} requires integer dtype, got {dtype}")
+
+
+def meeting(left: Expr, right: Expr) -> DataType:
+    """The dtype in which an operator sees its two operands."""
+    a, b = scalar_dtype(left), scalar_dtype(right)
+    return a if _is_bare(right, a) else b if _is_bare(left, b) else promote(a, b)
 
 
 def _is_bare(value: Expr, other: DataType) -> bool:

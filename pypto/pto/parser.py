@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation, TypeAttribute
 from xdsl.parser import Parser
-from xdsl.utils.exceptions import ParseError
+from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pypto.errors import Location
@@ -25,7 +25,8 @@ class PtoParser(Parser):
         super().__init__(ctx, text, filename)
         self._file = StringAttr(filename)
         self._line, self._line_start = 1, 0
-        self._op_start = 0
+        self.op_start = 0
+        """Where the operation being read begins."""
 
     def parse_optional_type(self) -> TypeAttribute | None:
         token = self._current_token
@@ -46,7 +47,7 @@ class PtoParser(Parser):
     def parse_operation(self) -> Operation:
         start = self.pos
         location = self._text_location(start)
-        self._op_start = start
+        self.op_start = start
         op = super().parse_operation()
         if isinstance(op.location, UnknownLoc):
             op.location = location
@@ -55,7 +56,7 @@ class PtoParser(Parser):
     def _get_op_by_name(self, name: str) -> type[Operation]:
         found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
         if found is None:
-            self.raise_error(f"'{name}' is not an operation of PTO kernels", self._op_start, self.pos)
+            self.raise_error(f"'{name}' is not an operation of PTO kernels", self.op_start, self.pos)
         return found
 
     def _text_location(self, position: int) -> LocationAttr:
@@ -89,6 +90,9 @@ def parse_module(text: str, filename: str = "<pto>") -> ModuleOp:
         except ParseError as error:
             span = error.span
             raise _error(text, filename, error.msg, span.start, span.end) from None
+        except VerifyException as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise _error(text, filename, reason, parser.op_start, parser.pos) from None
 
 
 def _error(text: str, filename: str, message: str, start: int, end: int) -> PtoError:

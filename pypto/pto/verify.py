@@ -7,6 +7,7 @@ from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import WhileOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -36,6 +37,7 @@ from .ops import (
     constant,
 )
 from .parser import location_of
+from .scalar_rules import check_scalars
 from .scalar_types import scalar_name
 from .shapes import Tile, View
 from .spec import Site
@@ -230,9 +232,11 @@ def _rules() -> dict[type[PtoOp], Callable[[_Verifier, PtoOp], None]]:
 
 def _builtin(op: Operation) -> None:
     try:
-        op.verify(verify_nested_ops=False)
+        if not isinstance(op, WhileOp):  # of which xDSL raises bare exceptions; its terminators are checked
+            op.verify(verify_nested_ops=False)
     except VerifyException as error:
         raise PtoError(f"'{op.name}': {str(error).strip().splitlines()[-1]}") from None
+    check_scalars(op)
 
 
 def _view_of(value: SSAValue) -> View:

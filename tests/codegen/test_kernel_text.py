@@ -314,3 +314,68 @@ def test_a_carried_tile_has_the_extents_of_its_own_type():
         y = np.zeros((16, 32), np.float32)
         pl.compile(grown, skip_ptoas=True)(np.ones((16, 32), np.float32), n, y)
         assert np.all(y[:8] == value) and not y[8:].any()
+
+
+def picked(*body):
+    """A kernel that stores the row of ``x`` that ``body`` leaves in ``s``, of scalars of all integer dtypes."""
+    text = "\n        ".join(body)
+    return pl.parse(f"""
+import pypto.language as pl
+
+@pl.program
+class Picked:
+    @pl.function(type=pl.FunctionType.InCore)
+    def pick(self, c: pl.Tensor[[16], pl.INT32], x: pl.Tensor[[64, 16], pl.FP32], n: pl.Scalar[pl.INDEX],
+             i32: pl.Scalar[pl.INT32], i64: pl.Scalar[pl.INT64], u32: pl.Scalar[pl.UINT32], b: pl.Scalar[pl.BOOL],
+             y: pl.InOut[pl.Tensor[[1, 16], pl.FP32]]) -> pl.Tensor[[1, 16], pl.FP32]:
+        {text}
+        y = pl.store(pl.load(x, [s, 0], [1, 16]), [0, 0], y)
+        return y
+""")
+
+
+PICKED = {
+    "an unsigned position": (["s = u32"], 6),
+    "a BOOL as a position": (["s = pl.cast(b, pl.INDEX)"], 1),
+    "an INT64 or, in a branch, an INDEX": (["s = i64", "if n > 2:", "    s = n"], 3),
+    "an INDEX or, in a branch, an INT64": (["s = n", "if n > 2:", "    s = i64"], 5),
+    "an INT64 in one branch, an INDEX in the other": (["if n > 3:", "    s = i64", "else:", "    s = n"], 3),
+    "an INDEX in one branch, an INT64 in the other": (["if n > 3:", "    s = n", "else:", "    s = i64"], 5),
+    "an INT64 that a loop adds an INDEX to": (["s = i64", "for i in pl.range(2):", "    s = s + i"], 6),
+    "an INDEX that a loop adds an INT64 to": (["s = n", "for i in pl.range(2):", "    s = s + i64"], 13),
+    "an INDEX annotated INT64, carried": (
+        ["s: pl.Scalar[pl.INT64] = n", "for i in pl.range(2):", "    s = s + i"], 4,
+    ),
+    "an INDEX annotated INT64 beside an INT32": (["q: pl.Scalar[pl.INT64] = n + 1", "s = pl.max(q, i32)"], 4),
+    "an INT64 that a while loop adds an INDEX to": (["s = i64", "while s < n * 4:", "    s = s + n"], 14),
+    "an INDEX that a while loop adds an INT64 to": (["s = n", "while s < i64:", "    s = s + i64"], 8),
+    "literals beside an INT64": (["s = 3 + i64 * 2 - 1"], 12),
+    "an INT64 compared with an INDEX": (["s = pl.min(n, i64)", "if i64 > n:", "    s = s + i64"], 8),
+    "bounds of three dtypes": (["s = n * 0", "for i in pl.range(i32, u32 + 3, n):", "    s = s + i"], 11),
+    "an INT32 rebound as an INDEX between loops": (
+        ["s = pl.read(c, [2])", "for i in pl.range(2):", "    s = s + pl.read(c, [i])", "s = n * 2",
+         "for i in pl.range(3):", "    s = s + i"],
+        9,
+    ),
+    "elements of an INT64 array": (
+        ["a = pl.array.create(2, pl.INT64)", "a[0] = n", "a[1] = i64 + n", "s = a[0] + a[1]"], 11,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PICKED)
+def test_integers_of_several_dtypes_meet_in_one_type(case):
+    body, row = PICKED[case]
+    compiled = pl.compile(picked(*body), skip_ptoas=True)
+    verify_module(parse_module(compiled.pto["pick"]))
+    x, y = np.arange(64 * 16, dtype=np.float32).reshape(64, 16), np.zeros((1, 16), np.float32)
+    compiled(np.arange(16, dtype=np.int32), x, 3, 4, 5, 6, True, y)
+    assert y[0, 0] == row * 16
+
+
+def test_an_unsigned_position_above_the_signed_ones_is_itself():
+    compiled = pl.compile(picked("s = u32 - 4294967290"), skip_ptoas=True)
+    assert "index_castui" not in compiled.pto["pick"]
+    x, y = np.arange(64 * 16, dtype=np.float32).reshape(64, 16), np.zeros((1, 16), np.float32)
+    compiled(np.arange(16, dtype=np.int32), x, 3, 4, 5, 4294967295, True, y)
+    assert y[0, 0] == 5 * 16

@@ -64,6 +64,11 @@ def same_type(a: Type, b: Type) -> bool:
     return a == b
 
 
+def _meet(a: Type, b: Type) -> bool:
+    """Whether values that the branches of an ``if`` give one name are of one kind."""
+    return same_type(a, b) or same_but_region(a, b) or _are_positions(a, b)
+
+
 def _are_positions(a: Type, b: Type) -> bool:
     """Whether two types are INDEX and INT64: one representation."""
     return isinstance(a, ScalarType) and isinstance(b, ScalarType) and {a.dtype, b.dtype} == _POSITIONS
@@ -210,10 +215,12 @@ class ParserBase:
                     return known  # ConvertToSSA finds what is valid whichever value it has
             elif here is None:
                 raise InternalError(f"carried value '{name}' is assigned in an inner body", span)
-            self.check_reassign(name, known.type, type, node, crossing=here is None)
+            scalars = isinstance(known.type, ScalarType) and isinstance(type, ScalarType)
+            if here is None or isinstance(known, IterArg) or not scalars:
+                self.check_reassign(name, known.type, type, node, crossing=here is None)
         elif here is None:
             twin = self.scopes.twin(name)
-            if isinstance(twin, Var) and (same_type(twin.type, type) or same_but_region(twin.type, type)):
+            if isinstance(twin, Var) and _meet(twin.type, type):
                 self.scopes.define_var(name, twin, allow_redef=True)
                 return twin
         var = Var(name, type, span)
