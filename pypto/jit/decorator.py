@@ -26,6 +26,7 @@ from ..language.parser.type_parts import last_name
 from ..language.parser.type_resolver import direction_of
 from . import specializer
 from .cache import config_key
+from .captured import Captured, Names, captured, names_of
 from .specializer import DynamicDims, TensorMeta, constant_of, is_bare, key_of, number_type
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class JITFunction:
         self.parameters = list(self.signature.parameters)
         self._compiled: dict[Any, CompiledProgram] = {}
         self._dims: dict[str, dict[int, DynVar]] = {}
+        self._meaning: Any = None
 
     # What it is
 
@@ -76,6 +78,24 @@ class JITFunction:
     @property
     def node(self) -> ast.FunctionDef:
         return self._located[1]
+
+    @cached_property
+    def _names(self) -> Names:
+        return names_of(self.node)
+
+    def meaning(self, keys: Captured) -> Any:
+        """The key of what the names in the function mean. What was learnt before is forgotten where it has changed."""
+        found = keys.names(self._names, self.closure)
+        if found != self._meaning:
+            self._forget()
+            self._meaning = found
+        return found
+
+    def _forget(self) -> None:
+        """Forget what follows from the meaning of names."""
+        self._dims = {}
+        for learnt in ("dims", "handed_on", "_resolver"):
+            self.__dict__.pop(learnt, None)
 
     @cached_property
     def dims(self) -> DynamicDims:
@@ -230,6 +250,7 @@ class JITFunction:
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any], marker: bool = True) -> dict[str, Any]:
         """Arguments by parameter, in order. Without any tensor, tensors are left to the annotations."""
+        captured(self)
         if marker and not args and not any(_is_tensor(v) for v in named.values()):
             unknown = [n for n in named if n not in self.parameters]
             if unknown:
@@ -298,7 +319,7 @@ class JITFunction:
 
         used = config or RunConfig()
         types, constants = self._types(bound)
-        key = key_of(types, constants), config_key(used)
+        key = key_of(types, constants), config_key(used), self._meaning
         found = self._compiled.get(key)
         if found is None:
             program = specializer.program_of(self, types, constants)

@@ -31,6 +31,11 @@ class MixedExtern(JITFunction):
         super().__init__(fn, "extern", FunctionOptions(FunctionType.Group), closure)
         self.members = list(members)
 
+    def _forget(self) -> None:
+        super()._forget()
+        for member in self.members:
+            member._forget()
+
     def parsed(
         self, types: Mapping[str, Type], constants: Mapping[str, Any], made: dict[Any, Function]
     ) -> tuple[Function, Iterable[Function]]:

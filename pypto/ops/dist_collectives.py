@@ -1,6 +1,7 @@
 """Collectives over the slices of a window: every rank calls them, and the value is the window as it then is.
 
-Each synchronises through an INT32 ``signal`` window, which is all zero again when it ends.
+Each synchronises through an INT32 ``signal`` window, which is all zero again when it ends. Whether the barrier of all ranks comes first
+or last says what else has to be waited for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from .dist_rules import check_reduced, check_same_elements, check_signal, may_eq
 from .registry import Bound, declare
 from .rules import shaped, value
 
+_LAST: Final = (
+    "Waits for all ranks at the end, not first: what this rank still reads of ``target`` must be read before a barrier "
+    "ahead of the call, or peers notified."
+)
 _FACTS: Final[dict[str, Any]] = {"pure": False}
 
 
@@ -29,6 +34,7 @@ declare(
     "key core_num: CoreCount+ = 1",
     _allreduce,
     "Combine the slices of all ranks element by element, in place: every rank then holds the result.\n\n"
+    "Waits for all ranks before it reads and before it writes: nothing more has to be waited for. "
     "``mode`` is ``mesh`` (``signal`` [ranks, core_num], or left out on the host) or ``ring`` (``signal`` "
     "[2 * (ranks - 1), ranks]); ``core_num`` is how many vector cores of each rank share the work, on the host.",
     reuses="src",
@@ -62,7 +68,9 @@ declare(
     "pld.tensor.broadcast",
     "inout target: dist, inout signal: dist, key root: int!",
     _broadcast,
-    "Copy rank ``root``'s slice of ``target`` to every rank's.",
+    "Copy rank ``root``'s slice of ``target`` to every rank's.\n\n"
+    "Waits for all ranks first, not at the end: ``root`` may write its slice again after a barrier, or when all have "
+    "notified it.",
     reuses="target",
     **_FACTS,
 )
@@ -80,7 +88,8 @@ declare(
     "pld.tensor.reduce_scatter",
     "inout target: dist, inout signal: dist, key op: ReduceOp+ = ReduceOp.Sum",
     _reduce_scatter,
-    "Add up the ranks' slices [ranks, n] row by row: row ``r`` of rank ``r``'s slice then holds its sum.",
+    "Add up the ranks' slices [ranks, n] row by row: row ``r`` of rank ``r``'s slice then holds its sum.\n\n"
+    "Waits for all ranks before it reads and before it writes: nothing more has to be waited for.",
     reuses="target",
     **_FACTS,
 )
@@ -105,7 +114,8 @@ declare(
     "pld.tensor.allgather",
     "in local_data: tensor|tile, out target: dist, inout signal: dist",
     _allgather,
-    "Write this rank's row ``local_data`` [1, n] into every rank's ``target`` [ranks, n].",
+    "Write this rank's row ``local_data`` [1, n] into every rank's ``target`` [ranks, n].\n\n"
+    f"{_LAST}",
     reuses="target",
     **_FACTS,
 )
@@ -122,7 +132,8 @@ declare(
     "pld.tensor.all_to_all",
     "in input: tensor, out target: dist, inout signal: dist",
     _all_to_all,
-    "Row ``d`` of ``input`` [ranks, n] becomes row ``r`` of rank ``d``'s ``target``, r this rank.",
+    "Row ``d`` of ``input`` [ranks, n] becomes row ``r`` of rank ``d``'s ``target``, r this rank.\n\n"
+    f"{_LAST}",
     reuses="target",
     **_FACTS,
 )
@@ -170,7 +181,8 @@ declare(
     _all_to_all_v,
     "As ``all_to_all`` with blocks of rows, ``input`` and ``target`` [ranks * rows, n], of which ``send_counts`` says "
     "how many count.\n\n"
-    "Whole blocks are moved; ``recv_counts`` [ranks, 1] then holds how many rows of each rank's block to read.",
+    "Whole blocks are moved; ``recv_counts`` [ranks, 1] then holds how many rows of each rank's block to read. "
+    f"{_LAST}",
     reuses="target",
     **_FACTS,
 )

@@ -113,6 +113,8 @@ declare(
     "key allow_physical_tail_padding: bool = False",
     _remote_load,
     "Copy the window at ``offsets`` of rank ``peer``'s slice of ``target`` into a new tile of ``shape``.\n\n"
+    "What the peer stored is there after a barrier, or a wait for what it notified after that; it may store again when "
+    "this rank has notified it. "
     "``valid_shape`` is what is read, the whole window by default, and must lie inside the slice. "
     "``allow_physical_tail_padding`` lets passes read on to the end of the slice's last 32-byte block.",
     core=Core.MOVE,

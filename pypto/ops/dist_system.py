@@ -62,7 +62,9 @@ declare(
     "pld.system.notify",
     "inout target: dist, in peer: scalar, in offsets: dims, in value: scalar, attr op: NotifyOp+ = NotifyOp.AtomicAdd",
     _notify,
-    "Add ``value`` to, or store it in, the element at ``offsets`` of the slice of ``target`` that rank ``peer`` has.",
+    "Add ``value`` to, or store it in, the element at ``offsets`` of the slice of ``target`` that rank ``peer`` has.\n\n"
+    "What this rank stored before is there when a wait for the value ends; what it stores later need not be. Ranks that "
+    "store to one element, rather than add, must be ordered.",
     effects={"target": _notify_effect},
     pure=False,
     duplicable=False,
@@ -82,7 +84,8 @@ declare(
     "pld.system.wait",
     "in signal: dist, in offsets: dims, in expected: scalar, attr cmp: WaitCmp!",
     _wait,
-    "Block until this rank's element of ``signal`` at ``offsets`` equals (Eq) or reaches (Ge) ``expected``.",
+    "Block until this rank's element of ``signal`` at ``offsets`` equals (Eq) or reaches (Ge) ``expected``.\n\n"
+    "What ranks stored before the notifications without which that would not be so is then there.",
     pure=False,
     pto=Pto("pto.comm.twait", form="wait"),
 )

@@ -57,6 +57,16 @@ class WindowValue(Protocol):
         """Elements as rows and columns: leading axes are rows for nd and dn, fractals are put in order for nz."""
         ...
 
+    def lines(self, places: Array, rows: bool) -> Array:
+        """The rows, or else the elements counted row by row, at ``places``, one line each."""
+        ...
+
+    def put_lines(
+        self, places: Array, data: Array, rows: bool, combine: Callable[[Array, Array], Array] | None
+    ) -> None:
+        """Set or combine what `lines` gives; of rows only as many elements as ``data`` has."""
+        ...
+
     def write(self, data: Array, combine: Callable[[Array, Array], Array] | None) -> None:
         """Set all elements from rows and columns, or combine what is there with ``data``."""
         ...

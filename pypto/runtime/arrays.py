@@ -18,21 +18,21 @@ from ..ir.naming import written_name
 from ..ir.types import DistributedTensorType, TensorType
 from ..passes.materialize_window_strides.analysis import stated_strides
 from ..pto.numerics import pack_pairs, unpack_pairs
-from ..simulator.window import Part, part_of
+from ..simulator.window import Part, part_of, unwritten
 from .host import Host
 
 
 class ArrayArg:
-    """One array argument: the memory kernels work on, and the caller's object it stands for.
+    """One array argument: ``array`` is the memory kernels work on, ``source`` the caller's, ``given`` its object.
 
     ``strides`` are those the parameter states, in elements; without, elements follow each other.
     """
 
-    __slots__ = ("given", "array", "_source")
+    __slots__ = ("given", "array", "source")
 
     def __init__(self, given: Any, array: np.ndarray, strides: Sequence[int] | None = None) -> None:
         self.given = given
-        self._source = array
+        self.source = array
         if strides is None:
             self.array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
         else:
@@ -41,18 +41,18 @@ class ArrayArg:
 
     def write_back(self) -> None:
         """After a run, bring results to the caller's memory when kernels worked on a copy."""
-        if self.array is not self._source and self.writeable:
-            self._source[...] = self.array
+        if self.array is not self.source and self.writeable:
+            self.source[...] = self.array
 
     @property
     def writeable(self) -> bool:
         """Whether the caller's memory may be written."""
-        return self._source.flags.writeable
+        return self.source.flags.writeable
 
 
 def _laid_out(shape: Sequence[int], dtype: np.dtype, strides: Sequence[int]) -> np.ndarray:
-    """An array of zeros whose elements lie ``strides`` apart."""
-    elements = np.zeros(1 + sum((n - 1) * s for n, s in zip(shape, strides)), dtype)
+    """An array nothing was written to whose elements lie ``strides`` apart."""
+    elements = unwritten([1 + sum((n - 1) * s for n, s in zip(shape, strides))], dtype)
     array = np.ndarray(shape, dtype, elements, 0, [s * dtype.itemsize for s in strides])
     return part_of(array, elements)
 
@@ -86,9 +86,9 @@ class PackedArg(ArrayArg):
 
     def write_back(self) -> None:
         """After a run, bring what changed to the caller's memory."""
-        made = unpack_pairs(np.ascontiguousarray(self.array), self._source.dtype)
-        if (made.view(np.uint8) != np.ascontiguousarray(self._source).view(np.uint8)).any():
-            self._source[...] = made
+        made = unpack_pairs(np.ascontiguousarray(self.array), self.source.dtype)
+        if (made.view(np.uint8) != np.ascontiguousarray(self.source).view(np.uint8)).any():
+            self.source[...] = made
 
 
 def needs_packing(param: Var, array: np.ndarray) -> bool:
@@ -189,7 +189,7 @@ def check_array(param: Var, array: np.ndarray, dims: dict[Var, int], window: boo
 
 
 def new_array(param: Var, dims: Mapping[Var, int]) -> np.ndarray:
-    """An array of zeros for tensor parameter ``param``. ValueError when ``dims`` does not give its shape."""
+    """An array nothing was written to, for ``param``. ValueError when ``dims`` does not give its shape."""
     type = tensor_type_of(param)
     shape = [n for d in type.shape if (n := evaluate_dim(d, dims)) is not None]
     if len(shape) != len(type.shape):
@@ -198,7 +198,7 @@ def new_array(param: Var, dims: Mapping[Var, int]) -> np.ndarray:
         message = f"the shape [{wanted}] of {name!r} does not follow from the arguments: give the array"
         raise user_error(ValueError, message, param.span)
     strides = _stated_strides(type, dims)
-    return np.zeros(shape, type.dtype.numpy) if strides is None else _laid_out(shape, type.dtype.numpy, strides)
+    return unwritten(shape, type.dtype.numpy) if strides is None else _laid_out(shape, type.dtype.numpy, strides)
 
 
 _PACKED = {

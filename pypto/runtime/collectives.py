@@ -18,6 +18,7 @@ from ..simulator.scheduler import Event, Wait
 
 if TYPE_CHECKING:
     from ..simulator.scheduler import Steps
+    from ..simulator.trace import Point, Strand
 
 BUILTIN: Final = "builtin.tensor."
 Slices = Sequence[np.ndarray]
@@ -33,15 +34,23 @@ class Meeting:
     def __init__(self, name: str, ranks: int, run: Callable[[], None]) -> None:
         self.name, self.missing, self._run = name, set(range(ranks)), run
         self._over = Event()
+        self._points: list[Point] = []
 
-    def attend(self, rank: int, loc: Location | None) -> Steps:
-        """Steps of one rank: they end when every rank has come, and the last one has run the collective."""
+    def attend(self, rank: int, loc: Location | None, strand: Strand | None) -> Steps:
+        """Steps of one rank: they end when every rank has come, and the last one has run the collective.
+
+        ``strand`` is what the rank does, in a sanitized run.
+        """
+        if strand is not None:
+            self._points.append(strand.mark())
         self.missing.discard(rank)
         if not self.missing:
             self._run()
             self._over.wake()
         while self.missing:
             yield Wait(self._over, self._awaited, loc)
+        if strand is not None:
+            strand.after(self._points)
 
     def _awaited(self) -> str:
         ranks = ", ".join(map(str, sorted(self.missing)))

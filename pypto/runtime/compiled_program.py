@@ -26,10 +26,12 @@ from .distributed_config import DistributedConfig
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
     from ..simulator.scheduler import Scheduler, Steps
+    from ..simulator.trace import Strand
     from .rank_arguments import RankArguments
     from .runner import RunConfig
     from .sub_workers import Callback
     from .worker import DistributedWorker
+
 
 @dataclass
 class Artifacts:
@@ -207,12 +209,15 @@ class CompiledProgram:
             raise KeyError(f"no function {name!r}; there are {known}")
         return lambda *args: self._run_ranks(function, [args])[0]
 
-    def run_ranks(self, args: Sequence[Sequence[Any]], order: Sequence[int] | None = None) -> list[Any]:
+    def run_ranks(
+        self, args: Sequence[Sequence[Any]], order: Sequence[int] | None = None, *, sanitize: bool | None = None
+    ) -> list[Any]:
         """Run the entry function on several ranks at once, each with arguments of its own; what each returns.
 
         An argument for a `DistributedTensor` is the rank's slice of a window: ranks reach each other's through it, and
         find in their arrays afterwards what is then in it. ``order`` is the order in which ranks begin, 0, 1, .. unless
-        given; one runs until it waits for another. Results of a program that synchronises right do not depend on it.
+        given; one runs until it waits for another. Results of a program that synchronises right do not depend on it:
+        ``sanitize``, as the program says unless given, refuses one that does not, at the two lines that are in a race.
 
         Raises PtoError naming the lines at which ranks wait when none can go on, ValueError for slices that differ in
         shape, for an ``order`` that is none, and for a host function, which launches on all devices in one call.
@@ -220,7 +225,7 @@ class CompiledProgram:
         if self.entry.is_host_orchestrator:
             raise ValueError(f"{self.entry.name} is a host function: call the program once, it launches on the devices "
                              "of its distributed_config")  # fmt: skip
-        return self._run_ranks(self.entry, args, order)
+        return self._run_ranks(self.entry, args, order, sanitize=sanitize)
 
     def _run_ranks(
         self,
@@ -228,23 +233,35 @@ class CompiledProgram:
         args: Sequence[Sequence[Any]],
         order: Sequence[int] | None = None,
         callbacks: Mapping[str, Callback] | None = None,
+        sanitize: bool | None = None,
     ) -> list[Any]:
         from ..simulator.scheduler import Scheduler
-        from .rank_arguments import RankArguments, share_windows
+        from ..simulator.trace import Trace
+        from .rank_arguments import RankArguments, check_apart, share_windows
 
         order = range(len(args)) if order is None else order
         if sorted(order) != list(range(len(args))):
             raise ValueError(f"order must name each of the ranks 0 to {len(args) - 1} once, got {list(order)}")
         ranks = [RankArguments(function, given) for given in args]
+        check_apart(function, ranks)
         share_windows(function, ranks)
         self.reports = []
         scheduler = Scheduler()
-        tasks = {}
+        trace = Trace() if (self.sanitize if sanitize is None else sanitize) else None
+        tasks, strands = {}, {}
         for number in order:
             rank, name = ranks[number], f"rank {number}" if len(ranks) > 1 else function.name
             who = f"{name}, " if len(ranks) > 1 else ""
-            tasks[number] = scheduler.spawn(name, self._steps(function, rank, scheduler, who, callbacks or {}))
+            if trace is not None:
+                strands[number] = trace.root.fork(name) if len(ranks) > 1 else trace.root
+                rank.watch(trace)
+            steps = self._steps(function, rank, scheduler, who, callbacks or {}, strands.get(number))
+            tasks[number] = scheduler.spawn(name, steps)
         scheduler.run()
+        if trace is not None:
+            trace.root.join([s for s in strands.values() if s is not trace.root])
+            for number, rank in enumerate(ranks):
+                rank.check_results(tasks[number].result, trace)
         return [rank.results(tasks[number].result) for number, rank in enumerate(ranks)]
 
     def _steps(
@@ -254,6 +271,7 @@ class CompiledProgram:
         scheduler: Scheduler,
         who: str,
         callbacks: Mapping[str, Callback],
+        strand: Strand | None,
     ) -> Steps:
         """A run of ``function`` on the arguments of one rank."""
         from .devices import DeviceHost
@@ -263,17 +281,20 @@ class CompiledProgram:
 
         functions = {f.name: f for f in self.lowered.functions.values()}
 
-        def launcher(who: str) -> Launcher:
-            return Launcher(functions, self.target, self._kernel, self._report, scheduler, self.sanitize, who)
+        def launcher(who: str, strand: Strand | None) -> Launcher:
+            return Launcher(functions, self.target, self._kernel, self._report, scheduler, strand, who)
 
         if function.is_host_orchestrator or function.is_host_worker:
-            devices = [launcher(f"rank {r}, ") for r in range(self.distributed_config.world_size)]
+            numbers = range(self.distributed_config.world_size)
+            strands = [None if strand is None else strand.fork(f"rank {r}") for r in numbers]
+            devices = [launcher(f"rank {r}, ", own) for r, own in zip(numbers, strands)]
             workers = SubWorkers(callbacks, rank.torch)
-            host = DeviceHost(functions, devices, scheduler, rank.dims, self.target, workers)
+            host = DeviceHost(functions, devices, scheduler, rank.dims, self.target, workers, strand)
             return host.run_all(function, rank.values)
         if is_orchestration_like(function.func_type) or function.func_type is FunctionType.Opaque:
-            return Host(functions, launcher(who).launch, rank.dims, self.target).run(function, rank.values)
-        return launcher(who).launch(function, rank.values)
+            launch = launcher(who, strand).launch
+            return Host(functions, launch, rank.dims, self.target, strand).run(function, rank.values)
+        return launcher(who, strand).launch(function, rank.values)
 
     def _report(self, name: str, report: SimReport) -> None:
         self.reports.append((name, report))

@@ -32,6 +32,7 @@ from .sub_workers import SubWorkers
 
 if TYPE_CHECKING:
     from ..simulator.scheduler import Scheduler, Steps, Task
+    from ..simulator.trace import Point, Strand
     from .launch import Launcher
 
 
@@ -61,16 +62,30 @@ class WindowContext(NamedTuple):
         return context_of(self.view.on(device))
 
 
+class _Recorded(NamedTuple):
+    """A launch in a sanitized run: what it is part of, where it was launched, and the point it reached at its end."""
+
+    strand: Strand
+    start: Point
+    end: list[Point]
+
+
 class _Running(NamedTuple):
     """A launch that may not have ended, with the caller's memory it uses."""
 
     task: Task
     reads: list[np.ndarray]
     writes: list[np.ndarray]
+    recorded: _Recorded | None
 
     def conflicts(self, reads: Iterable[np.ndarray], writes: Iterable[np.ndarray]) -> bool:
         """Whether what uses these arrays must wait for it."""
         return _overlap(self.writes, (*reads, *writes)) or _overlap(self.reads, writes)
+
+
+def _ends(launches: Iterable[_Running]) -> list[Point]:
+    """The points that launches reached at their ends."""
+    return [point for r in launches if r.recorded is not None for point in r.recorded.end]
 
 
 def _overlap(some: Iterable[np.ndarray], others: Iterable[np.ndarray]) -> bool:
@@ -89,11 +104,13 @@ class DeviceHost(Host):
         dims: Mapping[Var, int],
         target: Target,
         workers: SubWorkers,
+        strand: Strand | None = None,
     ) -> None:
-        super().__init__(functions, launchers[0].launch, dims, target)
+        super().__init__(functions, launchers[0].launch, dims, target, strand)
         self.launchers, self.scheduler, self.workers = launchers, scheduler, workers
         self.lineage = ReturnLineage(functions)
         self._running: list[_Running] = []
+        self._on_host_strands: list[Strand] = []
         self._last: dict[int, Task] = {}
         self._devices_of: dict[Var, Sequence[int]] = {}
         self._meetings: dict[tuple[SharedMemory, int], Meeting] = {}
@@ -110,6 +127,9 @@ class DeviceHost(Host):
             return self.workers.run(function, args)
         results = yield from self.run(function, args)
         yield from self.scheduler.join([r.task for r in self._running])
+        if self.strand is not None:
+            own = [launcher.strand for launcher in self.launchers if launcher.strand is not None]
+            self.strand.join([*own, *self._on_host_strands])
         return results
 
     # Windows
@@ -199,22 +219,46 @@ class DeviceHost(Host):
 
         A task of the host has no device, and no order but that.
         """
-        self._running = [r for r in self._running if not r.task.done]
-        sharing = [r.task for r in self._running if r.conflicts(reads, writes)]
+        if self.strand is None:
+            self._running = [r for r in self._running if not r.task.done]
+        sharing = [r for r in self._running if r.conflicts(reads, writes)]
         before = [self._last[device]] if device is not None and device in self._last else []
-        task = self.scheduler.spawn(name, self._after(before, sharing, steps, Location.of(span)))
+        recorded = self._recorded(name, device)
+        task = self.scheduler.spawn(name, self._after(before, sharing, steps, Location.of(span), recorded))
         if device is not None:
             self._last[device] = task
-        self._running.append(_Running(task, reads, writes))
+        self._running.append(_Running(task, reads, writes, recorded))
         return task
 
-    def _after(self, before: list[Task], sharing: list[Task], steps: Steps, loc: Location | None) -> Steps:
+    def _recorded(self, name: str, device: int | None) -> _Recorded | None:
+        if self.strand is None:
+            return None
+        strand = None if device is None else self.launchers[device].strand
+        if strand is None:
+            strand = self.strand.fork(name)
+            self._on_host_strands.append(strand)
+        return _Recorded(strand, self.strand.mark(), [])
+
+    def _after(
+        self,
+        before: list[Task],
+        sharing: list[_Running],
+        steps: Steps,
+        loc: Location | None,
+        recorded: _Recorded | None,
+    ) -> Steps:
+        """Run a launch when others have ended."""
         yield from self.scheduler.join(before)
-        for task in sharing:
+        for task, *_ in sharing:
             while not task.done:
                 what = f"the end of {task.name.rstrip(',')}, which uses the same memory of the caller"
                 yield Wait(task.finished, what, loc)
-        return (yield from steps)
+        if recorded is not None:
+            recorded.strand.after([recorded.start, *_ends(sharing)])
+        results = yield from steps
+        if recorded is not None:
+            recorded.end.append(recorded.strand.mark())
+        return results
 
     def attend(self, bound: Bound, call: Call) -> Task:
         """Launch a device's part of a collective."""
@@ -230,7 +274,8 @@ class DeviceHost(Host):
             settings = {p.name: bound[p.name] for p in bound.decl.attrs}
             meeting = Meeting(name, len(signal.devices), collective(name, windows, settings))
             self._meetings[memory, number] = meeting
-        steps = meeting.attend(signal.devices.index(device), Location.of(call.span))
+        strand = self.launchers[device].strand
+        steps = meeting.attend(signal.devices.index(device), Location.of(call.span), strand)
         return self.start(f"rank {device}, {name!r},", device, steps, [], [], call.span)
 
     def _device(self, call: Call | Submit) -> int:
@@ -244,7 +289,10 @@ class DeviceHost(Host):
         """Wait for the launches that use memory which an operator of the host reads or writes."""
         if call.op.name in _TOUCHING:
             arrays = [v for a in call.args if isinstance(a, Var) and isinstance(v := self.env.get(a), np.ndarray)]
-            yield from self.scheduler.join([r.task for r in self._running if r.conflicts((), arrays)])
+            sharing = [r for r in self._running if r.conflicts((), arrays)]
+            yield from self.scheduler.join([r.task for r in sharing])
+            if self.strand is not None:
+                self.strand.after(_ends(sharing))
 
     def _call(self, call: Call) -> Any:
         if call.op.name not in _ON_WINDOWS:

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..simulator.scheduler import Steps
+    from ..simulator.trace import Strand
 
 from ..backend import Target
-from ..errors import InternalError, user_error
+from ..errors import InternalError, Location, user_error
 from ..ir import expr as E
-from ..ir.enums import CoreType, TensorLayout
+from ..ir.enums import CoreType, ForKind, TensorLayout
 from ..ir.expr import (
     BinaryExpr,
     Call,
@@ -46,8 +47,10 @@ from ..ir.stmt import (
 )  # fmt: skip
 from ..ops.registry import Bound, rebind
 
-Launch = Callable[[Function, Sequence[Any], "int | None"], "Steps"]
-"""Runs a function on arguments, as part of this block, or as so many blocks of its own; gives its results."""
+Launch = Callable[[Function, Sequence[Any], "int | None", "Strand | None"], "Steps"]
+"""Runs a function on arguments, as part of this block, or as so many blocks of its own; gives its results.
+
+The last is what launches it, in a sanitized run."""
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     E.Add: lambda a, b: a + b, E.Sub: lambda a, b: a - b, E.Mul: lambda a, b: a * b,
@@ -64,8 +67,9 @@ _UNARY: dict[type, Callable[[Any], Any]] = {
 
 
 class Host:
-    """One run of a program's host function. ``launch(function, arguments, blocks)`` runs a called function.
+    """One run of a program's host function. ``launch(function, arguments, blocks, strand)`` runs a called function.
 
+    ``strand`` is what the function does, in a sanitized run; each iteration of a parallel loop has one of its own.
     Tasks run one after the other, in the order of their launches, so that their dependencies hold.
     """
 
@@ -75,9 +79,14 @@ class Host:
     """What computes each operator."""
 
     def __init__(
-        self, functions: Mapping[str, Function], launch: Launch, dims: Mapping[Var, int], target: Target
+        self,
+        functions: Mapping[str, Function],
+        launch: Launch,
+        dims: Mapping[Var, int],
+        target: Target,
+        strand: Strand | None = None,
     ) -> None:
-        self.functions, self.launch, self.target = functions, launch, target
+        self.functions, self.launch, self.target, self.strand = functions, launch, target, strand
         self.env: dict[Var, Any] = dict(dims)
 
     def run(self, function: Function, args: Sequence[Any]) -> Steps:
@@ -146,13 +155,20 @@ class Host:
         if step == 0:
             raise user_error(ValueError, "a loop's step is 0", stmt.span)
         carried = [self._value(a.init_value) for a in stmt.iter_args]
+        outer, iterations = self.strand, []
         for i in range(start, stop, step):
+            if outer is not None and stmt.kind is ForKind.Parallel:
+                self.strand = outer.fork(f"iteration {i} of the loop at {Location.of(stmt.span)}")
+                iterations.append(self.strand)
             self.env[stmt.loop_var] = i
             self.env.update(zip(stmt.iter_args, carried))
             done = yield from self._block(stmt.body)
             if done is not None and not stmt.iter_args:
                 return done
             carried = done if done is not None else carried
+        self.strand = outer
+        if outer is not None:
+            outer.join(iterations)
         self.env.update(zip(stmt.return_vars, carried))
         return None
 
@@ -206,10 +222,22 @@ class Host:
             hint="put it inside `with pl.at(level=pl.Level.CORE_GROUP):`",
         )
 
+    def reads(self, array: np.ndarray, call: Call) -> None:
+        """Note a read of the host's own. Raises the user's error for elements that nothing has written."""
+        if self.strand is not None:
+            self.strand.loc = Location.of(call.span)
+            self.strand.read(array, "a tensor")
+
+    def writes(self, array: np.ndarray, call: Call) -> None:
+        """Note a write of the host's own."""
+        if self.strand is not None:
+            self.strand.loc = Location.of(call.span)
+            self.strand.write(array, "a tensor")
+
     def _invoke(self, call: Call | Submit, core_num: Expr | None, retired: bool = False) -> Steps:
         function = self.functions[call.op.name]
         blocks = 0 if retired else self._blocks(function, call, core_num)
-        return (yield from self.launch(function, [self._value(a) for a in call.args], blocks))
+        return (yield from self.launch(function, [self._value(a) for a in call.args], blocks, self.strand))
 
     def _blocks(self, function: Function, call: Call | Submit, core_num: Expr | None) -> int | None:
         """How many blocks a launch has; None when it is part of the block it stands in."""
@@ -233,10 +261,13 @@ def _wrapped(value: Any, expr: Expr) -> Any:
 
 
 def _create(host: Host, bound: Bound, call: Call) -> np.ndarray:
-    import numpy as np
+    from ..simulator.window import unwritten
 
     type = tensor_type_of(call)
-    return np.zeros(host._ints(type.shape), type.dtype.numpy)
+    made = unwritten(host._ints(type.shape), type.dtype.numpy)
+    if host.strand is not None:
+        host.strand.trace.add_fresh(made, f"the tensor made at {Location.of(call.span)}")
+    return made
 
 
 def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
@@ -263,7 +294,10 @@ def _slice(host: Host, bound: Bound, call: Call) -> np.ndarray:
 def _assemble(host: Host, bound: Bound, call: Call) -> np.ndarray:
     target, source = host._value(bound["target"]), host._value(bound["source"])
     offset = host._ints(bound.dims("offset"))
-    target[tuple(slice(o, o + n) for o, n in zip(offset, source.shape))] = source
+    part = target[tuple(slice(o, o + n) for o, n in zip(offset, source.shape))]
+    host.reads(source, call)
+    host.writes(part, call)
+    part[...] = source
     return target
 
 
@@ -299,14 +333,21 @@ def _reinterpret(host: Host, bound: Bound, call: Call) -> np.ndarray:
 
 def _read(host: Host, bound: Bound, call: Call) -> Any:
     first, second = (bound[p.name] for p in bound.decl.args[:2])
-    index = host._value(second)
-    return host._value(first)[index].item()
+    index, source = host._value(second), host._value(first)
+    value = source[index].item()
+    host.reads(_element(source, index), call)
+    return value
 
 
 def _write(host: Host, bound: Bound, call: Call) -> Any:
     target, index, value = (host._value(bound[p.name]) for p in bound.decl.args[:3])
     target[index] = value
+    host.writes(_element(target, index), call)
     return target
+
+
+def _element(array: np.ndarray, index: int | Sequence[int]) -> np.ndarray:
+    return array[tuple(slice(i, i + 1) for i in ([index] if isinstance(index, int) else index))]
 
 
 def _dim(host: Host, bound: Bound, call: Call) -> int:

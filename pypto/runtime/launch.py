@@ -17,28 +17,34 @@ from ..passes.pipe_workspace import buffer_of, ring_offsets
 from ..passes.return_lineage import returned_params
 from ..passes.vector_lanes import vector_lanes
 from .arrays import PackedArg, check_array, needs_packing
-from .host import Host, Launch
+from .host import Host
 
 if TYPE_CHECKING:
     from ..simulator import SimKernel, SimReport
     from ..simulator.grid import Group
     from ..simulator.scheduler import Scheduler, Steps, Task
+    from ..simulator.trace import Strand
 
 
 _PREFETCH_BYTES = 4096
 
 
 class Place(NamedTuple):
-    """Where a called function runs: a block of a launch. ``running`` are kernels its caller does not wait for yet."""
+    """Where a called function runs: a block of a launch. ``running`` are kernels its caller does not wait for yet.
+
+    ``strand`` is what the block does, in a run that is recorded, ``strands`` what those kernels do.
+    """
 
     group: Group
     running: list[Task] | None = None
+    strand: Strand | None = None
+    strands: list[Strand] | None = None
 
 
 class Launcher:
     """Launches the functions of one program. ``kernel`` gives the PTO of one, ``report`` takes what each did.
 
-    ``sanitize`` refuses what a sanitized run of a kernel refuses.
+    With a ``strand``, of what launches them, the run is sanitized.
     """
 
     def __init__(
@@ -48,21 +54,28 @@ class Launcher:
         kernel: Callable[[str], SimKernel],
         report: Callable[[str, SimReport], None],
         scheduler: Scheduler,
-        sanitize: bool = False,
+        strand: Strand | None = None,
         who: str = "",
     ) -> None:
         """``who`` stands before the names of tasks: the rank, where there are several."""
         self.functions, self.target, self.kernel, self.who = functions, target, kernel, who
-        self.report, self.scheduler, self.sanitize = report, scheduler, sanitize
+        self.report, self.scheduler, self.strand = report, scheduler, strand
         self._cores: dict[str, tuple[int, int]] = {}
 
     def launch(
-        self, function: Function, values: Sequence[Any], blocks: int | None = None, place: Place | None = None
+        self,
+        function: Function,
+        values: Sequence[Any],
+        blocks: int | None = None,
+        strand: Strand | None = None,
+        place: Place | None = None,
     ) -> Steps:
         """Run a called function; gives its results. The blocks of a launch run side by side.
 
         ``blocks`` launches it on so many blocks; without, it is part of the block ``place``, or a block of its own.
+        ``strand`` is what launches it, where that is not the launcher's own.
         """
+        strand = strand or self.strand
         dims: dict[Var, int] = {}
         for param, value in zip(function.params, values):
             if isinstance(param.type, TensorType):
@@ -73,11 +86,17 @@ class Launcher:
         arrays = [packed[id(v)].array if id(v) in packed else v for v in values]
         run = partial(self._in_place, function, arrays, dims)
         if blocks is None:
-            results = yield from run(place or Place(self._groups(function, 1)[0]))
+            place = place or Place(self._groups(function, 1)[0])
+            results = yield from run(place._replace(strand=strand))
         else:
-            tasks = [self.scheduler.spawn(f"{self.who}block {group.index} of {function.name}", run(Place(group)))
-                     for group in self._groups(function, blocks)]  # fmt: skip
+            groups = self._groups(function, blocks)
+            names = [f"{self.who}block {group.index} of {function.name}" for group in groups]
+            strands = [strand.fork(name) for name in names] if strand is not None and blocks > 1 else []
+            tasks = [self.scheduler.spawn(name, run(Place(group, strand=own)))
+                     for name, group, own in zip(names, groups, strands or [strand] * blocks)]  # fmt: skip
             results = (yield from self.scheduler.join(tasks))[-1] if tasks else _returned(function, arrays)
+            if strand is not None:
+                strand.join(strands)
         for argument in packed.values():
             argument.write_back()
         given = {id(p.array): p.given for p in packed.values()}
@@ -88,15 +107,16 @@ class Launcher:
         if is_incore_type(function.func_type):
             yield from self._kernel(function, arrays, dims, place)
             return _returned(function, arrays)
-        running: list[Task] | None = [] if function.func_type is FunctionType.Group else place.running
-        inner = Place(place.group, running)
-        results = yield from self._host(partial(self.launch, place=inner), dims).run(function, arrays)
-        if running is not None and running is not place.running:
-            yield from self.scheduler.join(running)
+        inner = place
+        if function.func_type is FunctionType.Group:
+            inner = place._replace(running=[], strands=[])
+        launch = partial(self.launch, place=inner)
+        results = yield from Host(self.functions, launch, dims, self.target, place.strand).run(function, arrays)
+        if inner is not place:
+            yield from self.scheduler.join(inner.running or ())
+            if place.strand is not None:
+                place.strand.join(inner.strands or ())
         return results
-
-    def _host(self, launch: Launch, dims: Mapping[Var, int]) -> Host:
-        return Host(self.functions, launch, dims, self.target)
 
     def _kernel(self, function: Function, arrays: Sequence[Any], dims: Mapping[Var, int], place: Place) -> Steps:
         """Run a kernel on its cores of a block; in a group, start it only: the group waits for all it started."""
@@ -104,17 +124,22 @@ class Launcher:
 
         kernel = self.kernel(function.name)
         lanes = range(vector_lanes(function, self.target) if kernel.kind == "vector" else 1)
-        each = [self._on_core(function, kernel, arrays, dims, place.group, lane) for lane in lanes]
-        if place.running is None and len(each) == 1:
-            yield from each[0]
+        on_core, own = partial(self._on_core, function, kernel, arrays, dims, place.group), place.strand
+        if place.running is None and len(lanes) == 1:
+            yield from on_core(0, own)
             return
-        core = partial(core_name, kernel.kind, place.group.index)
-        tasks = [self.scheduler.spawn(f"{self.who}{core(lane)}, {function.name!r},", steps)
-                 for lane, steps in zip(lanes, each)]  # fmt: skip
-        if place.running is None:
-            yield from self.scheduler.join(tasks)
-        else:
+        names = [f"{self.who}{core_name(kernel.kind, place.group.index, lane)}, {function.name!r}" for lane in lanes]
+        strands = [] if own is None else [own.fork(name, (function.name, place.group)) for name in names]
+        tasks = [self.scheduler.spawn(f"{name},", on_core(lane, strand))
+                 for lane, name, strand in zip(lanes, names, strands or [None] * len(lanes))]  # fmt: skip
+        if place.running is not None:
             place.running.extend(tasks)
+            if place.strands is not None:
+                place.strands.extend(strands)
+            return
+        yield from self.scheduler.join(tasks)
+        if own is not None:
+            own.join(strands)
 
     def _on_core(
         self,
@@ -124,6 +149,7 @@ class Launcher:
         dims: Mapping[Var, int],
         group: Group,
         lane: int,
+        strand: Strand | None,
     ) -> Steps:
         """One kernel on one core."""
         tensors = [group.workspace(ring_offsets(function)[1]) if p is buffer_of(function) else a
@@ -137,7 +163,7 @@ class Launcher:
         extra = [*(dims[d] for d in dynamic_dims(function)), *_workspaces(function)]
         extra += [known[op] for op in lane_parameters(function)]
         contexts = _contexts(function, arrays)
-        report = yield from kernel.start([*tensors, *scalars, *contexts, *extra], group.core(kernel.kind, lane))
+        report = yield from kernel.start([*tensors, *scalars, *contexts, *extra], group.core(kernel.kind, lane, strand))
         self.report(function.name, report)
 
     def _groups(self, function: Function, blocks: int) -> list[Group]:
@@ -145,7 +171,7 @@ class Launcher:
         from ..simulator.grid import Grid, Group
 
         cubes, lanes = self._cores_of(function)
-        grid = Grid(self.target, blocks, cubes, lanes, sanitize=self.sanitize)
+        grid = Grid(self.target, blocks, cubes, lanes, sanitize=self.strand is not None)
         return [Group(grid, index) for index in range(blocks)]
 
     def _cores_of(self, function: Function) -> tuple[int, int]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..errors import user_error
+import numpy as np
+
+from ..errors import Location, user_error
 from ..ir.enums import ParamDirection
 from ..ir.expr import Var
 from ..ir.naming import written_name
@@ -13,6 +16,9 @@ from ..ir.program import Function
 from ..ir.types import DistributedTensorType, ScalarType, TensorType
 from ..passes.pipe_workspace import without_buffer
 from .arrays import ArrayArg, bind_array, bind_scalar, is_torch, like_caller, new_array
+
+if TYPE_CHECKING:
+    from ..simulator.trace import Trace
 
 LEFT_OUT: Final = object()
 
@@ -37,7 +43,8 @@ def all_arguments(function: Function, args: Sequence[Any]) -> list[Any]:
 class RankArguments:
     """What one rank runs a function on: ``values``, arrays and numbers, and ``dims``, the symbols of their shapes.
 
-    ``torch`` says whether the caller gave a torch tensor.
+    ``bound`` are the caller's arrays with them, and ``torch`` says whether one is a torch tensor.
+    ``made`` are the arrays of the parameters that were left out.
     """
 
     def __init__(self, function: Function, given: Sequence[Any]) -> None:
@@ -59,20 +66,78 @@ class RankArguments:
                 self.dims[param] = bound[-1]
         self.torch = any(is_torch(a) for a in given)
         bound += [LEFT_OUT] * (len(params) - len(bound))
-        self._bound = [new_array(p, self.dims) if b is LEFT_OUT else b for p, b in zip(params, bound)]
-        self.values = [b.array if isinstance(b, ArrayArg) else b for b in self._bound]
+        self.made = {p: new_array(p, self.dims) for p, b in zip(params, bound) if b is LEFT_OUT}
+        self.bound = [self.made[p] if b is LEFT_OUT else b for p, b in zip(params, bound)]
+        self.values = [b.array if isinstance(b, ArrayArg) else b for b in self.bound]
+
+    def watch(self, trace: Trace) -> None:
+        """Tell a sanitized run which memory nothing has written yet."""
+        for param, array in self.made.items():
+            trace.add_fresh(array, f"{written_name(param.name_hint)!r}, which the call leaves out,")
+
+    def check_results(self, returned: Sequence[Any], trace: Trace) -> None:
+        """After a sanitized run: what the caller is given was written. Raises PtoError."""
+        for param, array in self.made.items():
+            if any(value is array for value in returned):
+                trace.require(array, None, "returns", Location.of(param.span))
 
     def results(self, returned: Sequence[Any]) -> Any:
         """Bring results to the caller's arrays; what the caller is given: those arrays, or new ones."""
-        for b, value in zip(self._bound, self.values):
+        for b, value in zip(self.bound, self.values):
             if isinstance(b, ArrayArg):
                 if value is not b.array:
                     b.array[...] = value
                 b.write_back()
-        given = {id(v): b.given for b, v in zip(self._bound, self.values) if isinstance(b, ArrayArg)}
+        given = {id(v): b.given for b, v in zip(self.bound, self.values) if isinstance(b, ArrayArg)}
         made = [given[id(r)] if id(r) in given else like_caller(r, self.torch) if hasattr(r, "shape") else r
                 for r in returned]  # fmt: skip
         return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+
+class _Given(NamedTuple):
+    """An array of the caller, for a parameter of one rank."""
+
+    rank: int
+    param: Var
+    array: np.ndarray
+    written: bool
+
+
+def check_apart(function: Function, ranks: Sequence[RankArguments]) -> None:
+    """Raise ValueError where memory that ``function`` writes for one parameter belongs to another one, too.
+
+    What such a run would give depends on where elements lie and when they are moved. Ranks share windows, nothing else.
+    """
+    given = [g for number, rank in enumerate(ranks) for g in _given(function, number, rank)]
+    for first, second in combinations(given, 2):
+        if (first.written or second.written) and _share(first.array, second.array):
+            one, other = (written_name(g.param.name_hint) for g in (first, second))
+            of_rank = [f" of rank {g.rank}" if first.rank != second.rank else "" for g in (first, second)]
+            which = " and ".join(name for g, name in zip((first, second), (one, other)) if g.written)
+            raise user_error(
+                ValueError,
+                f"arguments {one!r}{of_rank[0]} and {other!r}{of_rank[1]} share memory, and {function.name} writes "
+                f"{which if one != other else one}",
+                (second if second.written else first).param.span,
+                hint=f"give {other!r} memory of its own: .copy()",
+            )
+
+
+def _given(function: Function, number: int, rank: RankArguments) -> Iterator[_Given]:
+    for (param, direction), bound in zip(function.caller_params(), rank.bound):
+        if isinstance(bound, ArrayArg):
+            window = isinstance(param.type, DistributedTensorType)
+            yield _Given(number, param, bound.source, window or direction is not ParamDirection.In)
+
+
+def _share(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays have an element in common; where that is too hard to say, whether they reach as far."""
+    if not np.may_share_memory(one, other):
+        return False
+    try:
+        return np.shares_memory(one, other, max_work=1_000_000)  # pyright: ignore[reportArgumentType]
+    except np.exceptions.TooHardError:
+        return True
 
 
 def share_windows(function: Function, ranks: Sequence[RankArguments]) -> None:

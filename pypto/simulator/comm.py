@@ -39,7 +39,8 @@ def _notify(self: Compiler, op: comm_ops.Notify) -> Step:
     def notify(env: Env) -> None:
         window: Window = env[signal]
         given = to_scalar(env[value], window.dtype)
-        window.write(np.full(window.matrix_shape(), given), COMBINE["atomic_add" if adds else "atomic_none"])
+        kind = None if adds else f"sets to {given}"
+        window.write(np.full(window.matrix_shape(), given), COMBINE["atomic_add" if adds else "atomic_none"], kind)
 
     return guard(notify, op)
 
@@ -58,18 +59,28 @@ def _wait(self: Compiler, op: comm_ops.WaitSignal) -> Resuming:
             if window.buffer.changed is None:
                 raise PtoError(f"waits for {what}: no other rank can change it", loc)
             yield Wait(window.buffer.changed, what, loc)
+        _heard(window, sign, expected)
 
     return Resuming(wait)
 
 
+def _heard(window: Window, sign: str, expected: int) -> None:
+    """What a signal says has come to pass."""
+    if window.buffer.strand is not None:
+        window.buffer.strand.awaited(window.array, sign, expected)
+
+
 def _poll(self: Compiler, op: comm_ops.PollSignal) -> Resuming:
     signal, value = self.slots_of(op.operands)
-    out, compare = self.slot(op.results[0]), _COMPARE[_word(op, "cmp")]
+    out, word = self.slot(op.results[0]), _word(op, "cmp")
+    compare = _COMPARE[word]
 
     def poll(env: Env) -> Steps:
         """A signal that is not there yet gives others a turn: this one is likely to ask again."""
         env[out] = bool(compare(env[signal].array, env[value]).all())
-        if not env[out]:
+        if env[out]:
+            _heard(env[signal], _SIGNS[word], env[value])
+        else:
             yield PAUSE
 
     return Resuming(poll)
@@ -85,7 +96,9 @@ def _transfer(self: Compiler, op: Operation) -> Step:
             raise PtoError(f"'{op.name}': 'dst' is {target.shape} elements, but 'src' is {source.shape}")
         for stage in stages:
             _check_chunk(op.name, source.matrix_shape(), env[stage].valid)
-        target.write(np.array(source.read()), combine)
+        data = np.array(source.read())
+        if combine is not None or not target.is_same(source):
+            target.write(data, combine)
         for stage in stages:
             if isinstance(env[stage], CheckedTile):
                 env[stage].forget()

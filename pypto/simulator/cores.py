@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pypto.backend.formats import round_up
@@ -17,6 +18,7 @@ from .tile import CheckedTile, SimTile
 
 if TYPE_CHECKING:
     from .grid import Group
+    from .trace import Point, Strand
 
 
 def core_name(kind: str, block: int, lane: int) -> str:
@@ -29,6 +31,7 @@ class Core:
 
     ``kind`` is ``cube`` or ``vector``, ``group`` the block of a launch it belongs to, ``event_workspace`` whether
     it may use events between cores.
+    ``strand``, if any, is told of its accesses to global memory.
     ``executed`` counts instructions by site and by the valid extents of the tile they worked on.
     """
 
@@ -43,6 +46,7 @@ class Core:
         "block_num",
         "subblock_idx",
         "subblock_num",
+        "strand",
         "executed",
         "_memories",
         "_tile",
@@ -60,11 +64,13 @@ class Core:
         subblock_idx: int = 0,
         kind: str = "vector",
         group: Group,
+        strand: Strand | None = None,
     ) -> None:
         self.kind, self.group = kind, group
         self.event_workspace = not target.quirks.event_workspace
         self.target, self.poison, self.sanitize = target, poison, sanitize
         self.block_idx, self.block_num, self.subblock_idx = block_idx, block_num, subblock_idx
+        self.strand = strand
         self.subblock_num = target.vectors_per_group
         self.executed: defaultdict[tuple[Site, tuple[int, int]], int] = defaultdict(int)
         self._memories: dict[str, Memory] = {}
@@ -80,6 +86,15 @@ class Core:
     def name(self) -> str:
         """What it is called in messages."""
         return core_name(*self.key)
+
+    def mark(self) -> list[Point]:
+        """Where the core is, in a run that is recorded."""
+        return [] if self.strand is None else [self.strand.mark()]
+
+    def after(self, points: Iterable[Point]) -> None:
+        """What the core does from here on comes after ``points``."""
+        if self.strand is not None:
+            self.strand.after(points)
 
     def memory(self, loc: str, room: str | None = None) -> Memory:
         """The memory called ``loc``, or the ``room`` of its own under that name. Raises PtoError when there is none."""

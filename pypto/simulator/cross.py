@@ -144,10 +144,11 @@ def _syncall(self: Compiler, op: pto.SyncAll) -> AnyStep:
         elif not soft:
             _check_full(self.target, core, kinds)
         turn = meeting.rounds
-        meeting.arrive(core.key, present)
+        meeting.arrive(core, present)
         while meeting.rounds == turn:
             missing = present - len(meeting.arrived)
             yield Wait(meeting.event, f"{missing} of the {present} cores of a syncall of {op.core_type}", loc)
+        core.after(meeting.points[turn])
 
     return guard_resuming(meet, op)
 

@@ -166,7 +166,7 @@ def _python(value: Any) -> Any:
 
 def _load_scalar(self: Compiler, op: pto.LoadScalar) -> Step:
     def load(pointer: Pointer, offset: int) -> Any:
-        return _python(pointer.buffer.elements[pointer.at(offset)])
+        return _python(pointer.buffer.load(pointer.at(offset)))
 
     return guard(apply(load, self.slots_of(op.operands), self.slot(op.results[0])), op)
 
@@ -176,11 +176,7 @@ def _store_scalar(self: Compiler, op: pto.StoreScalar) -> Step:
 
     def store(env: Env) -> None:
         buffer = env[pointer].buffer
-        if not buffer.elements.flags.writeable:
-            raise PtoError(f"{buffer.name} is read-only")
-        buffer.elements[env[pointer].at(env[offset])] = to_scalar(env[value], buffer.dtype)
-        if buffer.changed is not None:
-            buffer.changed.wake()
+        buffer.store(env[pointer].at(env[offset]), to_scalar(env[value], buffer.dtype))
 
     return guard(store, op)
 

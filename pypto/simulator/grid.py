@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict, deque
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pypto.pto.errors import PtoError
 from .cores import Core
 from .rings import End, Ring
 from .scheduler import Event, Steps, Wait
+from .trace import Point, Strand
 
 CUBE, VECTOR = "cube", "vector"
 
@@ -27,19 +28,25 @@ _MOST = 15
 class Meeting:
     """Where cores wait for each other: `rounds` counts the times all have met, ``arrived`` who is there this time."""
 
-    __slots__ = ("rounds", "arrived", "event")
+    __slots__ = ("rounds", "arrived", "event", "points", "_coming")
 
     def __init__(self) -> None:
         self.rounds = 0
         self.arrived: set[Key] = set()
         self.event = Event()
+        self.points: list[list[Point]] = []
+        """For each round, what the cores had reached when they came."""
+        self._coming: list[Point] = []
 
-    def arrive(self, who: Key, count: int) -> bool:
+    def arrive(self, core: Core, count: int) -> bool:
         """Note who came; whether ``count`` have, which begins the next round."""
-        self.arrived.add(who)
+        self.arrived.add(core.key)
+        self._coming += core.mark()
         if len(self.arrived) < count:
             return False
         self.arrived.clear()
+        self.points.append(self._coming)
+        self._coming = []
         self.rounds += 1
         self.event.wake()
         return True
@@ -55,7 +62,7 @@ class Group:
         self.rings: dict[tuple[int, str], Ring] = {}
         self._workspace: np.ndarray | None = None
 
-    def core(self, kind: str, lane: int = 0) -> Core:
+    def core(self, kind: str, lane: int = 0, strand: Strand | None = None) -> Core:
         """The cube core, or a vector lane, with nothing in its memories."""
         grid = self.grid
         return Core(
@@ -67,6 +74,7 @@ class Group:
             subblock_idx=lane,
             kind=kind,
             group=self,
+            strand=strand,
         )
 
     def workspace(self, size: int) -> np.ndarray:
@@ -103,8 +111,8 @@ class Grid:
         self.target, self.blocks, self.cubes, self.lanes = target, blocks, cubes, lanes
         self.sanitize, self.poison = sanitize, poison
         self._meetings: defaultdict[str, Meeting] = defaultdict(Meeting)
-        self._raised: defaultdict[object, Counter[Key]] = defaultdict(Counter)
-        self._signals: Counter[tuple[Key, int]] = Counter()
+        self._raised: defaultdict[object, defaultdict[Key, deque[list[Point]]]] = defaultdict(_queues)
+        self._signals: defaultdict[tuple[Key, int], deque[list[Point]]] = defaultdict(deque)
         self._woken: defaultdict[Key, Event] = defaultdict(Event)
 
     def keys(self, kind: str, block: int | None = None) -> list[Key]:
@@ -124,14 +132,13 @@ class Grid:
         senders = self.keys(core.kind, block)
         receivers = senders if mode != 2 else self.keys(VECTOR if core.kind == CUBE else CUBE, block)
         raised = self._raised[mode, block, core.kind, event]
-        raised[core.key] += 1
+        raised[core.key].append(core.mark())
         if any(not raised[sender] for sender in senders):
             return
-        for sender in senders:
-            raised[sender] -= 1
+        points = [point for sender in senders for point in raised[sender].popleft()]
         for receiver in receivers:
-            self._signals[receiver, event] += 1
-            if self._signals[receiver, event] > _MOST:
+            self._signals[receiver, event].append(points)
+            if len(self._signals[receiver, event]) > _MOST:
                 raise PtoError(f"event {event} is raised {_MOST + 1} times and never waited for")
             self._woken[receiver].wake()
 
@@ -139,4 +146,8 @@ class Grid:
         """Wait for an event, and take it."""
         while not self._signals[core.key, event]:
             yield Wait(self._woken[core.key], f"event {event}, which the cores it comes from have not all raised", loc)
-        self._signals[core.key, event] -= 1
+        core.after(self._signals[core.key, event].popleft())
+
+
+def _queues() -> defaultdict[Key, deque[list[Point]]]:
+    return defaultdict(deque)

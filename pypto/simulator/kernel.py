@@ -23,13 +23,14 @@ from pypto.pto.types import PtrType
 from pypto.pto.verify import architecture, verify_module
 
 from .compile import Function
-from .cores import Core
+from .cores import Core, core_name
 from .cross import check_end
 from .grid import CUBE, VECTOR, Grid, Group
 from .ranks import Slice
 from .report import SimReport
 from .scalars import width, wrap
 from .scheduler import Scheduler, Steps, run_alone
+from .trace import Strand, Trace
 from .window import Buffer, Part, Pointer
 
 Argument = np.ndarray | int | float | np.generic
@@ -94,14 +95,15 @@ class SimKernel:
             raise ValueError(f"there is no block {block_idx} of {block_num}")
         cubes, lanes = (1, 0) if self.kind == CUBE else (0, subblock_idx + 1)
         grid = Grid(self.target, block_num, cubes, lanes, sanitize=sanitize, poison=poison)
-        return run_alone(self.name, self.start(args, Group(grid, block_idx).core(self.kind, subblock_idx)))
+        strand = Trace().root if sanitize else None
+        return run_alone(self.name, self.start(args, Group(grid, block_idx).core(self.kind, subblock_idx, strand)))
 
     def start(self, args: Sequence[Argument], core: Core) -> Steps:
         """Run on ``core`` under a scheduler, as `run` does; gives the report."""
         if len(args) != len(self.parameters):
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments, got {len(args)}")
         values = [
-            _argument(f"argument {position} of {self.name}", kind, value)
+            _argument(f"argument {position} of {self.name}", kind, value, core.strand)
             for position, (kind, value) in enumerate(zip(self.parameters, args, strict=True))
         ]
         function = self.compiled(core.sanitize)
@@ -123,9 +125,10 @@ def _report(core: Core) -> SimReport:
     return SimReport(instructions, core.high_water(), cycles)
 
 
-def _argument(what: str, kind: Attribute, value: Argument) -> Any:
+def _argument(what: str, kind: Attribute, value: Argument, strand: Strand | None) -> Any:
     if isinstance(kind, PtrType):
-        return _pointer(what, numpy_type(kind.data), value)
+        pointer = _pointer(what, numpy_type(kind.data), value)
+        return pointer if strand is None else pointer._replace(buffer=pointer.buffer.seen_by(strand))
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if not isinstance(value, int | float | np.generic):
@@ -186,6 +189,7 @@ class SimModule:
         lanes = lanes * count[VECTOR]
         grid = Grid(self.target, blocks, count[CUBE], lanes, sanitize=sanitize, poison=poison)
         scheduler, reports = Scheduler(), []
+        root, strands = Trace().root if sanitize else None, []
 
         def steps(kernel: SimKernel, core: Core) -> Steps:
             report = yield from kernel.start(args[kernel.name], core)
@@ -194,9 +198,14 @@ class SimModule:
         for group in (Group(grid, index) for index in range(blocks)):
             for kernel in kernels.values():
                 for lane in range(lanes if kernel.kind == VECTOR else 1):
-                    core = group.core(kernel.kind, lane)
-                    scheduler.spawn(f"{core.name}, {kernel.name!r},", steps(kernel, core))
+                    name = f"{core_name(kernel.kind, group.index, lane)}, {kernel.name!r},"
+                    if root is not None:
+                        strands.append(root.fork(name.rstrip(","), group.index))
+                    core = group.core(kernel.kind, lane, strands[-1] if strands else None)
+                    scheduler.spawn(name, steps(kernel, core))
         scheduler.run()
+        if root is not None:
+            root.join(strands)
         return reports
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from .cores import Core
 from .memory import Memory
 from .scheduler import Event, Steps, Wait
 from .tile import CheckedTile, SimTile
+from .trace import Point
 from .window import Pointer
 
 _BY_COLUMNS = (2, 4)
@@ -41,10 +42,10 @@ class Entry:
 
     ``pitch`` is its row length; ``covered`` says which elements were pushed, ``unwritten`` which of them nothing had
     written, in a sanitized run: a box crosses whole, with what is not valid in it. ``taken`` are the rows and columns
-    popped, by lane.
+    popped, by lane; ``points`` what those who pushed had reached.
     """
 
-    __slots__ = ("split", "dtype", "data", "covered", "unwritten", "pitch", "taken", "frees")
+    __slots__ = ("split", "dtype", "data", "covered", "unwritten", "pitch", "taken", "frees", "points")
 
     def __init__(self, split: int, dtype: str, data: np.ndarray, pitch: int) -> None:
         self.split, self.dtype, self.data, self.pitch = split, dtype, data, pitch
@@ -52,6 +53,7 @@ class Entry:
         self.unwritten: np.ndarray | None = None
         self.taken: dict[int, tuple[int, int]] = {}
         self.frees = 0
+        self.points: list[Point] = []
 
 
 class Ring:
@@ -70,6 +72,7 @@ class Ring:
         self.held: list[deque[tuple[SimTile, Location | None]]] = [deque() for _ in range(consumers)]
         self.entries: dict[int, Entry] = {}
         self.filled, self.emptied = Event(), Event()
+        self._freed_at: defaultdict[int, list[Point]] = defaultdict(list)
 
     @property
     def name(self) -> str:
@@ -98,12 +101,14 @@ class Ring:
         while self.pushed[lane] - min(self.freed) >= self.end.slots:
             yield Wait(self.emptied, self._no_slot, loc)
         turn = self.pushed[lane]
+        core.after(self._freed_at.get(turn - self.end.slots, ()))
         share = SimTile.read(tile)
         entry = self.entries.get(turn)
         if entry is None:
             entry = self.entries[turn] = self._fill(turn, tile, split, core.poison)
         self._check_same(entry, split, tile.type.dtype, share)
         self._put(entry, share, self._share_start(entry, tile, lane), tile)
+        entry.points += core.mark()
         self.pushed[lane] += 1
         self.filled.wake()
 
@@ -178,6 +183,7 @@ class Ring:
             raise PtoError(f"pops a tile from {self.name} while all its {place.slots} slots here hold popped tiles")
         turn = self.popped[lane]
         entry = self.entries[turn]
+        core.after(entry.points)
         part = self._take(entry, lane, type, valid, split)
         tile = core.tile(type, place.base + turn % place.slots * self.end.slot_size, valid)
         tile.write(entry.data[part])
@@ -250,6 +256,7 @@ class Ring:
             tile.forget("of a popped tile whose slot was freed")
         turn = self.freed[lane]
         self.freed[lane] += 1
+        self._freed_at[turn] += core.mark()
         entry = self.entries[turn]
         entry.frees += 1
         if entry.frees == len(self.freed):

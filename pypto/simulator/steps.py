@@ -18,7 +18,7 @@ from pypto.pto.errors import PtoError
 from pypto.pto.parser import location_of
 from pypto.pto.shapes import Tile
 from pypto.pto.spec import Instruction, Site
-from pypto.pto.types import TileBufType
+from pypto.pto.types import PartitionViewType, PtrType, TensorViewType, TileBufType
 from pypto.pto.verify import site_of
 
 from .sanitize import watch
@@ -88,6 +88,33 @@ def guard(step: Step, op: Operation) -> Step:
     return guarded
 
 
+_GLOBAL = (PtrType, TensorViewType, PartitionViewType)
+"""Types of values that lead to global memory."""
+
+
+def at_line(step: AnyStep, loc: Location | None) -> AnyStep:
+    """``step``, with its place told to what records accesses to global memory."""
+
+    def here(env: Env) -> None:
+        if env[0].strand is not None:
+            env[0].strand.loc = loc
+
+    if isinstance(step, Resuming):
+        run = step.run
+
+        def resuming(env: Env) -> Steps:
+            here(env)
+            return (yield from run(env))
+
+        return Resuming(resuming)
+
+    def plain(env: Env) -> None:
+        here(env)
+        step(env)
+
+    return plain
+
+
 BUILDERS: dict[type[Operation], Callable[[Compiler, Any], AnyStep | None]] = {}
 """What makes the step of each kind of operation; filled by `control` and `data`. None when it needs no step."""
 
@@ -129,6 +156,12 @@ class Compiler:
         return steps
 
     def step(self, op: Operation) -> AnyStep | None:
+        made = self._step(op)
+        if self.sanitize and made is not None and any(isinstance(v.type, _GLOBAL) for v in op.operands):
+            return at_line(made, location_of(op))
+        return made
+
+    def _step(self, op: Operation) -> AnyStep | None:
         if isinstance(op, InstructionOp):
             return self.instruction(op)
         build = BUILDERS.get(type(op))

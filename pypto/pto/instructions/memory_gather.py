@@ -37,20 +37,24 @@ def _indices(value: TileValue | WindowValue) -> Array:
     return value.read().astype(np.int64)
 
 
+def _count(mem: WindowValue, by_rows: bool) -> int:
+    """How many rows, or elements, there are."""
+    rows, cols = mem.matrix_shape()
+    return rows if by_rows else rows * cols
+
+
 def _gather(site: Site) -> Run:
     by_rows, outside = site.attrs["coalesce"] == "row", site.attrs["gatherOob"]
 
     def run(mem: WindowValue, idx: TileValue | WindowValue, scratch: WindowValue | None, dst: TileValue) -> None:
-        table = mem.read()
-        if not by_rows:
-            table = table.reshape(-1, 1)
         rows, cols = dst.valid
         index = _indices(idx).ravel()[:rows] if by_rows else _indices(idx)[:rows, :cols]
         if index.size < (rows if by_rows else rows * cols):
             raise PtoError(f"'pto.mgather': {index.size} indices for {dst.valid} valid elements of 'dst'")
-        places, inside = _places(site, index.ravel(), len(table), outside)
-        taken = np.array(table[places])
-        taken[~inside] = 0
+        places, inside = _places(site, index.ravel(), _count(mem, by_rows), outside)
+        read = mem.lines(places[inside], by_rows)
+        taken = np.zeros((len(places), read.shape[1]), read.dtype)
+        taken[inside] = read
         dst.write(taken[:, :cols] if by_rows else taken.reshape(rows, cols))
 
     return run
@@ -106,17 +110,13 @@ def _scatter(site: Site) -> Run:
     combine = _ATOMIC[site.attrs["scatterAtomicOp"]]
 
     def run(src: TileValue, idx: TileValue, mem: WindowValue) -> None:
-        data, table = src.read(), np.array(mem.read())
-        lines = table if by_rows else table.reshape(-1, 1)
+        data = src.read()
         index = _indices(idx).ravel()
         data = data if by_rows else data.reshape(-1, 1)
         if len(index) != len(data):
             raise PtoError(f"'pto.mscatter': {len(index)} indices for {len(data)} {'rows' if by_rows else 'elements'}")
-        places, inside = _places(site, index, len(lines), outside)
-        for place, line in zip(places[inside].tolist(), data[inside], strict=True):
-            held = lines[place, : len(line)]
-            lines[place, : len(line)] = line if combine is None else combine(held, line)
-        mem.write(table, None)
+        places, inside = _places(site, index, _count(mem, by_rows), outside)
+        mem.put_lines(places[inside], data[inside], by_rows, combine)
 
     return run
 
