@@ -1,7 +1,7 @@
 """Collectives over the slices of a window: every rank calls them, and the value is the window as it then is.
 
-Each synchronises through an INT32 ``signal`` window, which is all zero again when it ends. Whether the barrier of all ranks comes first
-or last says what else has to be waited for.
+Each synchronises through an INT32 ``signal`` window, which is all zero again when it ends. Whether the barrier of
+all ranks comes first or last says what else has to be waited for.
 """
 
 from __future__ import annotations

@@ -62,9 +62,9 @@ declare(
     "pld.system.notify",
     "inout target: dist, in peer: scalar, in offsets: dims, in value: scalar, attr op: NotifyOp+ = NotifyOp.AtomicAdd",
     _notify,
-    "Add ``value`` to, or store it in, the element at ``offsets`` of the slice of ``target`` that rank ``peer`` has.\n\n"
-    "What this rank stored before is there when a wait for the value ends; what it stores later need not be. Ranks that "
-    "store to one element, rather than add, must be ordered.",
+    "Add ``value`` to, or store it in, the element at ``offsets`` of the slice of ``target`` that rank ``peer`` has."
+    "\n\nWhat this rank stored before is there when a wait for the value ends; what it stores later need not be. "
+    "Ranks that store to one element, rather than add, must be ordered.",
     effects={"target": _notify_effect},
     pure=False,
     duplicable=False,
