@@ -116,6 +116,17 @@ class IRNode(_MutableNode):
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} is read-only")
 
+    def __reduce__(self) -> Any:
+        from .serialization import deserialize, serialize
+
+        return deserialize, (serialize(self),)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
     _build: ClassVar[Callable[..., Any]]
     _visit_children: Callable[[Any], None]
     _rewrite_children: Callable[[Any], Any]

@@ -27,6 +27,7 @@ from ..language.parser.type_resolver import direction_of
 from . import specializer
 from .cache import config_key
 from .captured import Captured, Names, captured, names_of
+from .pickling import reduce_jit
 from .specializer import DynamicDims, TensorMeta, constant_of, is_bare, key_of, number_type
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class JITFunction:
     def __init__(self, fn: PyFunction, kind: str, options: FunctionOptions, closure: Mapping[str, Any]) -> None:
         self.__name__ = self.name = fn.__name__
         self.__doc__ = fn.__doc__
+        self.__module__, self.__qualname__ = fn.__module__, fn.__qualname__
         self.__wrapped__ = fn
         self.kind, self.options, self.closure = kind, options, closure
         self.signature = inspect.signature(fn)
@@ -80,12 +82,13 @@ class JITFunction:
         return self._located[1]
 
     @cached_property
-    def _names(self) -> Names:
+    def names(self) -> Names:
+        """What the function looks up around it."""
         return names_of(self.node)
 
     def meaning(self, keys: Captured) -> Any:
         """The key of what the names in the function mean. What was learnt before is forgotten where it has changed."""
-        found = keys.names(self._names, self.closure)
+        found = keys.names(self.names, self.closure)
         if found != self._meaning:
             self._forget()
             self._meaning = found
@@ -325,6 +328,15 @@ class JITFunction:
             program = specializer.program_of(self, types, constants)
             found = self._compiled[key] = compile(program, **used.compile_settings())
         return found
+
+    def __reduce__(self) -> Any:
+        return reduce_jit(self)
+
+    def __copy__(self) -> JITFunction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> JITFunction:
+        return self
 
     def __repr__(self) -> str:
         return f"<pl.jit function {self.name}>"

@@ -94,6 +94,16 @@ class InlineFunction:
     def __init__(self, source: SourceFile, node: ast.FunctionDef, closure: Mapping[str, Any]) -> None:
         self.source, self.node, self.closure = source, node, closure
         self.name = node.name
+        self.__qualname__ = node.name
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def __copy__(self) -> InlineFunction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> InlineFunction:
+        return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"inline function '{self.name}' can be called only inside a kernel")
@@ -149,7 +159,9 @@ def inline(fn: Callable[..., Any]) -> InlineFunction:
     if not isinstance(fn, PyFunction):
         raise TypeError(f"@pl.inline decorates a function, got {builtins.type(fn).__name__}")
     source, node = locate_function(fn)
-    return InlineFunction(source, node, Closure(fn, _enclosing(fn, sys._getframe(1))))
+    made = InlineFunction(source, node, Closure(fn, _enclosing(fn, sys._getframe(1))))
+    made.__module__, made.__qualname__ = fn.__module__, fn.__qualname__
+    return made
 
 
 def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:

@@ -100,6 +100,10 @@ class CompiledProgram:
         self._written: Path | None = None
         self._simulated: dict[str, SimKernel] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled and copied: all but the kernels as the simulator prepared them."""
+        return {**vars(self), "_simulated": {}}
+
     # What it is
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copyreg
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,6 +12,7 @@ from ...errors import ParserSyntaxError
 from ...ir.enums import Role
 from ...ir.expr import GlobalVar, Var
 from ...ir.program import Function, Program
+from ...ir.serialization import deserialize, serialize
 from ...ir.span import Span
 from .function_parser import FunctionOptions, FunctionParser
 from .signatures import Signature, returned_types
@@ -24,6 +26,19 @@ def record_externals(function: Function, called: Iterable[Function]) -> None:
     found = tuple(called)
     if found:
         _externals[function] = found
+
+
+def _reduce(function: Function) -> Any:
+    return _restored, (serialize(function), _externals.get(function, ()))
+
+
+def _restored(data: bytes, called: tuple[Function, ...]) -> Function:
+    made = deserialize(data)
+    record_externals(made, called)
+    return made
+
+
+copyreg.pickle(Function, _reduce)  # pyright: ignore[reportArgumentType]
 
 
 def closure_of_calls(functions: Sequence[Function]) -> list[Function]:
