@@ -240,7 +240,7 @@ def hazards(made: Call, result: Var | None) -> frozenset[int]:
     """Arguments that are still read, or written, while the result is being written.
 
     Those are the arguments whose place the result must not take (`contracts.in_place`), and operands whose elements do
-    not stand where the result's do: a narrower dtype, another shape, or a window of a larger tile.
+    not stand where the result's do: another width (wider ones in one row stand), another shape, a window of a tile.
     """
     type = made.type if result is None else result.type
     results = [t for t in (type.types if isinstance(type, TupleType) else (type,)) if isinstance(t, TileType)]
@@ -269,7 +269,10 @@ def _misaligned(operand: Expr, results: list[TileType]) -> bool:
         for result in results:
             if type is result or type.memory_space is not result.memory_space:
                 continue
-            if type.dtype.bits < result.dtype.bits or not same_dims(type.shape, result.shape) or _is_window(type):
+            wider = type.dtype.bits - result.dtype.bits
+            if wider < 0 or (wider and const_value(type.shape[0]) != 1):
+                return True
+            if not same_dims(type.shape, result.shape) or _is_window(type):
                 return True
     return False
 

@@ -19,12 +19,14 @@ def _overlap(left: SimTile, right: SimTile) -> bool:
 
 
 def _same_place(source: SimTile, result: SimTile) -> bool:
-    """Whether each element of the result takes the bytes of the same element of the source, or fewer."""
-    return (
-        source.addr == result.addr
-        and source.strides == result.strides
-        and source.type.numpy.itemsize >= result.type.numpy.itemsize
-    ) or (source.addr == result.addr and source.type.rows == result.type.rows == 1)
+    """Whether each element of the result takes the bytes of the same element of the source, or in one row fewer.
+
+    Of several rows, narrower elements would take the bytes of rows still to be read: instructions do the tails last.
+    """
+    wide, narrow = source.type.numpy.itemsize, result.type.numpy.itemsize
+    if source.addr != result.addr or wide < narrow:
+        return False
+    return source.type.rows == result.type.rows == 1 or (wide == narrow and source.strides == result.strides)
 
 
 def watch(site: Site, names: tuple[str, ...], run: Callable[..., None]) -> Callable[..., None]:

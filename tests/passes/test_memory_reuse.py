@@ -324,7 +324,7 @@ def test_what_is_needed_at_once_never_shares_a_byte(seed):
             assert start == other_start, "a result over its operand starts where that does"
 
 
-def test_a_cast_does_not_take_the_place_of_its_operand():
+def test_a_cast_to_another_width_does_not_take_the_place_of_its_operand():
     """A narrower result would begin on bytes of rows that are still to be read."""
     k = Straight()
     x = k.load("x")
@@ -333,3 +333,12 @@ def test_a_cast_does_not_take_the_place_of_its_operand():
     k.store(k.op("back", "cast", other, target_type=DataType.FP32))
     found = bases(run(k.program()))
     assert found["half"] != found["x"] and found["back"] != found["other"]
+
+
+def test_a_cast_to_a_type_as_wide_takes_the_place_of_its_operand():
+    k = Straight()
+    x = k.load("x")
+    number = k.op("number", "cast", x, target_type=DataType.INT32, mode="trunc")
+    k.store(k.op("back", "cast", number, target_type=DataType.FP32))
+    found = bases(run(k.program()))
+    assert found["number"] == found["x"] == found["back"]

@@ -90,8 +90,7 @@ def kernels_of(texts: list[Text]) -> list[Kernel]:
         op = next(iter(parse_module(text.text, str(text.path)).ops))
         kind = kernel_kind(op)
         for run in text.runs:
-            if not run.name.endswith(".out.npz"):
-                found.append(Kernel(text.digest, run.name.split(".")[1], kind, text.cpp, run, text.test))
+            found.append(Kernel(text.digest, run.name.split(".")[1], kind, text.cpp, run, text.test))
     return found
 
 

@@ -40,12 +40,15 @@ class Text:
 
 def recorded(folder: Path) -> list[Text]:
     """The texts in ``folder``; plain ``.pto`` files too, which nothing was recorded of."""
-    found = []
+    found: list[Text] = []
+    by_text: dict[str, list[Path]] = {}
+    for run in sorted(folder.glob("*.npz")):
+        if not run.name.endswith((".out.npz", ".tmp.npz")):
+            by_text.setdefault(run.name.split(".")[0], []).append(run)
     for path in sorted(folder.glob("*.pto")):
         about = path.with_suffix(".json")
         info = json.loads(about.read_text()) if about.exists() else {"origin": "given", "test": path.name}
-        runs = sorted(folder.glob(f"{path.stem}.*.npz"))
-        found.append(Text(path.stem, path, info["origin"], info["test"], runs=runs))
+        found.append(Text(path.stem, path, info["origin"], info["test"], runs=by_text.get(path.stem, [])))
     return found
 
 

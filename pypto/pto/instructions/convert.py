@@ -58,5 +58,6 @@ declare(
     checks=(vec("src", "tmp", "dst"), row_major("src", "dst"), _same_elements, _legal, on_a2a3(narrowed)),
     bind=_cast,
     cost=vector_cost(of="src"),
+    in_place="src",
     doc="Elements in another type, with a rounding mode, clamped to its range when satmode is ON.",
 )
