@@ -21,7 +21,7 @@ from .forms_gather import GATHER_FORMS
 from .forms_numeric import NUMERIC_FORMS
 from .forms_sync import SYNC_FORMS
 from .instructions import destination, dps, generic, instruction, operand, refuse_gaps
-from .tensors import flat_offset, read_element, tensor_view_op, window, write_element, written_extents
+from .tensors import flat_offset, is_empty, read_element, tensor_view_op, window, write_element, written_extents
 from .types import array_text, scalar_text, tile_text
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ def load(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var 
     """A window of a tensor into a tile."""
     if result is None:
         return None
-    tensor = bound["tensor"]
-    source = window(kernel, tensor, bound.dims("offsets"), _extents_read(bound), tensor.name_hint)
-    out = kernel.handle(result)
+    tensor, out, sizes = bound["tensor"], kernel.handle(result), _extents_read(bound)
+    if is_empty(sizes):
+        return out
+    source = window(kernel, tensor, bound.dims("offsets"), sizes, tensor.name_hint)
     instruction(kernel, pto.mnemonic, [source], out)
     return out
 
@@ -69,9 +70,10 @@ def store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var
     """A tile's valid region into a window of a tensor; the value is the tensor."""
     tile, tensor, offsets = bound["tile"], bound["output_tensor"], bound.dims("offsets")
     sizes = bound.dims("shapes") or written_extents(tile.type.valid_shape, len(offsets))
-    target = window(kernel, tensor, offsets, sizes, tensor.name_hint, written=True)
-    attrs = [("atomicType", "#pto<atomic_type atomic_add>")] if bound["atomic"] is AtomicType.Add else []
-    instruction(kernel, "pto.tstore", [kernel.value(tile)], target, attrs)
+    if not is_empty(sizes):
+        target = window(kernel, tensor, offsets, sizes, tensor.name_hint, written=True)
+        attrs = [("atomicType", "#pto<atomic_type atomic_add>")] if bound["atomic"] is AtomicType.Add else []
+        instruction(kernel, "pto.tstore", [kernel.value(tile)], target, attrs)
     if result is None:
         return None
     kernel.pointers[result] = kernel.pointers[tensor]
@@ -122,7 +124,7 @@ def slice_tile(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result
         return None
     type, owner = result.type, bound.type("tile")
     assert isinstance(type, TileType)
-    if _is_empty(type) and kernel.options.addresses and owner.memref is not None:
+    if is_empty(type.valid_shape) and kernel.options.addresses and owner.memref is not None:
         # PTOAS compiles no view without elements. Where an empty tile is does not matter.
         return kernel.buffers.at(type, owner.memref.byte_offset, index_const(0), result.name_hint)
     source = kernel.value(bound["tile"])
@@ -133,10 +135,6 @@ def slice_tile(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result
     kernel.slices[result] = call
     kernel.add(Op("subview", result=made, source=source, offsets=offsets, sizes=sizes, valid=valid))
     return made
-
-
-def _is_empty(type: TileType) -> bool:
-    return any(isinstance(d, ConstInt) and d.value == 0 for d in type.valid_shape)
 
 
 def reshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:

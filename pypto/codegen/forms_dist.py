@@ -22,7 +22,7 @@ from ..ops.rules import product
 from .context import Op, Value
 from .forms_gather import Form
 from .instructions import instruction, operand
-from .tensors import tensor_view_op, window
+from .tensors import is_empty, tensor_view_op, window
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
@@ -155,8 +155,10 @@ def remote_load(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, resul
     if result is None:
         return None
     region, extents = list(remote_region(bound)), readable_shape(bound)
-    source = _peer_window(kernel, bound["target"], bound, call, "offsets", region, extents)
     out = kernel.handle(result)
+    if is_empty(region):
+        return out
+    source = _peer_window(kernel, bound["target"], bound, call, "offsets", region, extents)
     instruction(kernel, pto.mnemonic, [source], out)
     return out
 
@@ -166,6 +168,8 @@ def remote_store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, resu
     tile, target = bound["src_tile"], bound["target"]
     leading = len(target.type.shape) - 2
     sizes = [*(index_const(1) for _ in range(leading)), *tile.type.valid_shape[-2:]]
+    if is_empty(sizes):
+        return
     region = _peer_window(kernel, target, bound, call, "offsets", sizes)
     attrs = [("atomicType", _ATOMIC_ADD)] if bound["atomic"] is AtomicType.Add else []
     instruction(kernel, pto.mnemonic, [kernel.value(tile)], region, attrs)

@@ -10,7 +10,7 @@ from ..ops.registry import Bound, Pto
 from .context import Op, Value
 from .forms_gather import Form
 from .instructions import destination
-from .tensors import window, written_extents
+from .tensors import is_empty, window, written_extents
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
@@ -40,8 +40,9 @@ def store(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var
     """An accumulator into a window of a tensor; the value is the tensor."""
     tile, tensor, offsets = bound["tile"], bound["output_tensor"], bound.dims("offsets")
     sizes = written_extents(tile.type.valid_shape, len(offsets))
-    target = window(kernel, tensor, offsets, sizes, tensor.name_hint, written=True)
-    _write(kernel, pto.mnemonic, [kernel.value(tile), kernel.value(bound["scale"])], target)
+    if not is_empty(sizes):
+        target = window(kernel, tensor, offsets, sizes, tensor.name_hint, written=True)
+        _write(kernel, pto.mnemonic, [kernel.value(tile), kernel.value(bound["scale"])], target)
     if result is None:
         return None
     kernel.pointers[result] = kernel.pointers[tensor]

@@ -17,7 +17,7 @@ from ..ops.rules import dims_text
 from ..ops.tile_gather import MaskPattern, compare_scratch
 from .context import Op, Value
 from .instructions import attributes, destination, dps, instruction, operand, refuse_fraction, refuse_gaps
-from .tensors import flat_offset, strides_of, tensor_view_op, window
+from .tensors import flat_offset, is_empty, strides_of, tensor_view_op, window
 from .types import tile_text
 
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ def gather_row(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result
     out = destination(kernel, bound, result)
     source, transposed, offsets = bound["src"], bound["transpose"], bound.dims("src_offset")
     extents = bound.dims("valid_shape") or bound.dims("shapes")
+    if is_empty(extents):
+        return out
     sizes, valid = [_extent(d) for d in bound.dims("shapes")[-2:]], extents[-2:]
     if transposed:
         sizes, valid, offsets, extents = sizes[::-1], valid[::-1], _swapped(offsets), _swapped(extents)

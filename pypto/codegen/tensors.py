@@ -16,6 +16,7 @@ from ..ir.span import UNKNOWN_SPAN
 from ..ir.tensor_view_semantics import build_logical_strides_from_layout
 from ..ir.types import TensorType
 from ..ir.visitor import find_all
+from ..ops.rules import dim_text
 from .context import Op, Value
 from .pairs import in_pairs, tensor_in_pairs
 from .types import partition_text, scalar_text, tensor_view_text
@@ -77,7 +78,18 @@ def window(
     view: Value | None = None,
     written: bool = False,
 ) -> Value:
-    """The window of ``sizes`` at ``offsets`` of a tensor's view, or of another ``view``; a store has it ``written``."""
+    """The window of ``sizes`` at ``offsets`` of a tensor's view, or of another ``view``; a store has it ``written``.
+
+    Raises ValueError for a window known to have no elements, of which PTO has none.
+    """
+    if is_empty(sizes):
+        raise user_error(
+            ValueError,
+            f"this takes a window of {written_name(tensor.name_hint)!r} without elements: "
+            f"[{', '.join(map(dim_text, sizes))}]",
+            kernel.span,
+            hint="leave it out, or give it extents above 0",
+        )
     view, dtype = view or kernel.handle(tensor), tensor_type_of(tensor).dtype
     offsets = in_pairs(offsets, dtype, "an offset", kernel.span)
     sizes = in_pairs(sizes, dtype, "an extent", kernel.span)
@@ -87,6 +99,11 @@ def window(
     result = kernel.fresh(f"{written_name(name)}_pview", partition_text(extents, tensor.dtype))
     kernel.add(Op("partition_view", result=result, source=view, offsets=offset_values, sizes=size_values))
     return result
+
+
+def is_empty(sizes: Sequence[Expr]) -> bool:
+    """Whether a window is known to have no elements: nothing is loaded from or stored to it."""
+    return any(isinstance(d, ConstInt) and d.value == 0 for d in sizes)
 
 
 def written_extents(valid: Sequence[Expr], rank: int) -> Sequence[Expr]:

@@ -64,12 +64,16 @@ PIPELINE: tuple[str, ...] = (
     "materialize_comm_domain_scopes",
     "lower_host_tensor_collectives",
     "materialize_dist_tensor_ctx",
+    "simplify",
     "materialize_runtime_scopes",
     "classify_iter_arg_carry",
     "insert_comm_fence",
     "materialize_valid_shape_symbols",
 )
-"""Factories of the default pipeline, in order. Each names the module and the function in it."""
+"""Factories of the default pipeline, in order. Each names the module and the function in it.
+
+Simplify comes a second time once all is lowered, for loops of one iteration and decided branches that lowering leaves.
+"""
 
 
 class PassPipeline:

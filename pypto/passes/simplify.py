@@ -44,7 +44,7 @@ from ..ir.stmt import (
     last_yield,
     seq,
 )
-from ..ir.types import ScalarType, TensorType, Type
+from ..ir.types import ScalarType, TensorType, TileType, Type
 from ..ir.visitor import Rewriter, Visitor, canonical_type, splice
 from ..ops.registry import rebind
 from .base import Pass, function_pass
@@ -143,6 +143,10 @@ class _Simplifier(Rewriter):
         """Whether an expression means the same wherever its variables are visible."""
         return all(self._definitions[v] <= 1 for v in _mentioned(expr))
 
+    def _stands_for(self, value: Expr, var: Expr) -> bool:
+        """Whether ``value`` may be read wherever ``var`` is."""
+        return self._stable(value) and _is_placed_as(value, var)
+
     # Expressions and types
 
     def visit_binary_expr(self, op: BinaryExpr | UnaryExpr) -> Expr:
@@ -161,8 +165,9 @@ class _Simplifier(Rewriter):
         outer, self._in_scalar = self._in_scalar, False
         made = self.generic(op)
         self._in_scalar = outer
-        if made is not op and op.type.symbolic and op.op.decl is not None:
-            made = made.replace(type=op.op.decl.infer(rebind(made)))
+        decl = op.op.decl
+        if made is not op and op.type.symbolic and decl is not None and _is_inferred(op):
+            made = made.replace(type=decl.infer(rebind(made)))
         return made
 
     visit_submit = visit_call
@@ -268,7 +273,7 @@ class _Simplifier(Rewriter):
         if not results:
             return flatten_to_stmts(self._body(body, 0)) if body is not None else []
         handed_on = last_yield(body)
-        if handed_on is None or not all(map(self._stable, handed_on.values)):
+        if handed_on is None or not all(map(self._stands_for, handed_on.values, results)):
             return None
         stmts = flatten_to_stmts(self._body(body, 0)) if body is not None else []
         tail = stmts.pop()
@@ -282,7 +287,8 @@ class _Simplifier(Rewriter):
         trips = self._trips(op, start, stop, step)
         if trips == 0:
             inits = [self.rewrite(a.init_value) for a in op.iter_args]
-            if all(map(self._stable, inits)):
+            placed = all(_is_placed_as(a.init_value, r) for a, r in zip(op.iter_args, op.return_vars))
+            if placed and all(map(self._stable, inits)):
                 self.vars.update(zip(op.return_vars, inits))
                 return []
         if trips == 1:
@@ -315,6 +321,8 @@ class _Simplifier(Rewriter):
         inits = [self.rewrite(a.init_value) for a in op.iter_args]
         if not all(map(self._stable, inits)) or self._definitions[op.loop_var] > 1:
             return None
+        if not all(_is_placed_as(a.init_value, a) for a in op.iter_args):
+            return None
         dtype = op.loop_var.dtype
         value = const_value(start)
         first = start if start.dtype is dtype or value is None else scalar_const(value, dtype, start.span)
@@ -345,6 +353,17 @@ class _Simplifier(Rewriter):
         body = self._body(op.body)
         results = self.rewrite_list(op.return_vars, self._define_carried)
         return op.replace(iter_args=iter_args, condition=condition, body=body, return_vars=results)
+
+
+def _is_inferred(call: Any) -> bool:
+    """Whether a call's type is what its operands say, and no pass has settled more."""
+    return call.type == call.op.decl.infer(rebind(call))
+
+
+def _is_placed_as(value: Expr, var: Expr) -> bool:
+    """Whether a tile is where another is, valid in the same region, once they have places."""
+    type = var.type
+    return not isinstance(type, TileType) or type.memref is None or type == value.type
 
 
 def _same(a: Expr, b: Expr) -> bool:

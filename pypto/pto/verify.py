@@ -266,8 +266,8 @@ def _check_window_axis(axis: int, offset: int | None, size: int | None, extent: 
     size = size if size is not None else stated
     if offset is not None and offset < 0:
         raise PtoError(f"'pto.partition_view': negative offset {offset} on axis {axis}")
-    if size is not None and size < 0:
-        raise PtoError(f"'pto.partition_view': negative size {size} on axis {axis}")
+    if size is not None and size <= 0:
+        raise PtoError(f"'pto.partition_view': size {size} on axis {axis}, where only a positive constant may be")
     if extent is not None and size is not None and (offset or 0) + size > extent:
         raise PtoError(
             f"'pto.partition_view': elements {offset or 0}..{(offset or 0) + size} of axis {axis} "

@@ -163,3 +163,30 @@ def window(x: pl.Tensor[[M, 32], pl.FP32], p: pl.Scalar[pl.{dtype}], y: pl.InOut
         y = np.zeros((8, 32), np.float32)
         compiled(X, position, y)
         assert np.allclose(y, want)
+
+
+EMPTY = {
+    "loaded and stored": [
+        "e = pl.load(x, [0, 0], [16, 32], valid_shape=[0, 32])", "y = pl.store(pl.exp(e), [0, 0], y)",
+    ],
+    "columns of it": ["e = pl.load(x, [0, 0], [16, 32], valid_shape=[16, 0])", "y = pl.store(pl.exp(e), [0, 0], y)"],
+    "a slice of it": [
+        "y = pl.store(pl.tile.slice(t, [8, 32], [8, 0], valid_shape=[0, 32]), [0, 0], y)",
+    ],
+    "added to": [
+        "e = pl.load(x, [0, 0], [16, 32], valid_shape=[0, 32])", "y = pl.store(e, [0, 0], y, atomic=pl.AtomicType.Add)",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["910B", "950"])
+@pytest.mark.parametrize("case", EMPTY)
+def test_nothing_is_loaded_from_or_stored_to_a_window_without_elements(case, target):
+    program = narrowing(*EMPTY[case])
+    compiled = pl.compile(program, target=f"Ascend{target}", skip_ptoas=True)
+    text = compiled.pto["narrow"]
+    assert not any("%c0_index" in line.split("sizes = ")[1] for line in lines(text, "pto.partition_view"))
+    assert "pto.tstore" not in text
+    y = np.ones_like(X)
+    compiled(X, 1, y)
+    assert np.array_equal(y, np.ones_like(X))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 from checking import check, run, unchanged
 
 import pypto.language as pl
-from pypto import ir, passes
+from pypto import backend, ir, passes
+from pypto.dtypes import DataType
+from pypto.ir.visitor import find_all
 
 
 def stmts(program):
@@ -225,3 +230,53 @@ def test_results_of_branches_nobody_reads_go():
     branch = next(s for s in stmts(after) if isinstance(s, ir.IfStmt))
     assert [v.name_hint for v in branch.return_vars] == ["y__phi_v2"]
     assert len(branch.then_body.stmts[-1].values) == 1
+
+
+def test_simplify_runs_again_once_all_is_lowered():
+    again = [i for i, name in enumerate(passes.PIPELINE) if name == "simplify"]
+    assert [passes.PIPELINE[i - 1] for i in again] == ["convert_to_ssa", "materialize_dist_tensor_ctx"]
+
+
+@pytest.mark.parametrize("target", ["ASCEND910B", "ASCEND950"])
+def test_loops_of_one_iteration_that_tiling_leaves_are_opened(target):
+    @pl.function
+    def product(
+        a: pl.Tensor[[64, 256], pl.FP16], b: pl.Tensor[[256, 64], pl.FP16], c: pl.Out[pl.Tensor[[64, 64], pl.FP32]]
+    ) -> pl.Tensor[[64, 64], pl.FP32]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            c = pl.assemble(c, pl.matmul(a, b, out_dtype=pl.FP32), [0, 0])
+        return c
+
+    compiled = pl.compile(product, target=getattr(backend, target), skip_ptoas=True)
+    (text,) = compiled.pto.values()
+    loops = re.findall(r"scf\.for %\w+ = %c(\d+)_index to %c(\d+)_index step %c(\d+)_index", text)
+    assert all(len(range(*map(int, bounds))) > 1 for bounds in loops)
+    r = np.random.default_rng(3)
+    a, b = (r.standard_normal(shape).astype(np.float16) for shape in ((64, 256), (256, 64)))
+    c = np.zeros((64, 64), np.float32)
+    compiled(a, b, c)
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-3, atol=1e-3)
+
+
+def test_a_tile_is_read_for_another_only_where_it_is_placed_and_valid_alike():
+    """The loop runs once, and its tile is valid in fewer rows than what it starts from."""
+    span = ir.Span.unknown()
+    base = ir.Var("mem", ir.ScalarType(DataType.INT64), span)
+    index = ir.ScalarType(DataType.INDEX)
+
+    def tile(rows):
+        dims = [ir.ConstInt(d, DataType.INDEX, span) for d in (rows, 16)]
+        memref = ir.MemRef(base, ir.ConstInt(0, DataType.INT64, span), 1024)
+        return ir.TileType([16, 16], DataType.FP32, memref, ir.TileView(valid_shape=dims), ir.MemorySpace.Vec)
+
+    def loop(inner):
+        x, i, r = ir.Var("x", tile(16), span), ir.Var("i", index, span), ir.Var("r", inner, span)
+        carried = ir.IterArg("t", inner, x, span)
+        end = ir.YieldStmt([carried], span)
+        zero, one = (ir.ConstInt(v, DataType.INDEX, span) for v in (0, 1))
+        stmt = ir.ForStmt(i, zero, one, one, [carried], end, [r], span)
+        return ir.Function("f", [x], [inner], ir.seq([stmt, ir.ReturnStmt([r], span)], span), span)
+
+    for inner, stays in ((tile(16), False), (tile(8), True)):
+        function = passes.simplify()(ir.Program([loop(inner)], "p", span)).get_function("f")
+        assert bool(find_all(function.body, ir.ForStmt)) is stays

@@ -13,7 +13,7 @@ WHILE = (
 
 
 def check(body):
-    arguments = "%n: index, %i: i32, %l: i64, %f: f32, %h: f16, %b: i1"
+    arguments = "%p: !pto.ptr<f32>, %n: index, %i: i32, %l: i64, %f: f32, %h: f16, %b: i1"
     head = f"func.func @k({arguments}) attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}}"
     verify_module(parse_module(f"module {{\n  {head} {{\n{body}\n    return\n  }}\n}}\n"))
 
@@ -71,3 +71,19 @@ def test_scalars_of_another_type_than_theirs_are_refused(body):
     with pytest.raises(PtoError) as error:
         check(body)
     assert error.value.loc is not None
+
+
+@pytest.mark.parametrize("rows, fits", [("%one", True), ("%none", False), ("%n", True)])
+def test_a_window_has_no_constant_extent_of_0(rows, fits):
+    stated = "1" if rows == "%one" else "0" if rows == "%none" else "?"
+    kinds = f"!pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<{stated}x1xf32>"
+    body = f"""
+%one = arith.constant 1 : index
+%none = arith.constant 0 : index
+%v = pto.make_tensor_view %p, shape = [%n, %one], strides = [%one, %one] : !pto.tensor_view<?x?xf32>
+%w = pto.partition_view %v, offsets = [%none, %none], sizes = [{rows}, %one] : {kinds}"""
+    if fits:
+        check(body)
+    else:
+        with pytest.raises(PtoError, match="size 0 on axis 0"):
+            check(body)
