@@ -28,7 +28,7 @@ from ..ir.expr import (
     const_value,
 )
 from ..ir.node import NodeList
-from ..ir.program import Function
+from ..ir.program import Function, summarize
 from ..ir.scalar import scalar_const
 from ..ir.stmt import (
     AssignStmt,
@@ -58,7 +58,13 @@ def simplify() -> Pass:
 
 
 def _simplify(function: Function) -> Function:
+    found = summarize(function)
+    if "tile.alloc" in found.ops and found.kinds.isdisjoint(_DECIDED):
+        return function  # simplified before it was lowered, and lowering leaves nothing in straight-line code
     return _drop_dead(_Simplifier(function).rewrite(function))
+
+
+_DECIDED = frozenset({ForStmt, IfStmt, WhileStmt})
 
 
 class _Facts(Visitor):
