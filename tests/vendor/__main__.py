@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     assemble(texts, ptoas, work / "cpp")
     unexpected = report_texts(texts)
     if library is not None:
-        kernels = library.judged(kernels_of(texts))
+        kernels = kernels_of(texts)
         library.judge(kernels, work / "units")
         unexpected += report_kernels(kernels)
     return 1 if unexpected or not texts else 0
@@ -79,6 +79,8 @@ def _record(folder: Path, tests: list[str], select: str) -> None:
     environment.pop("PTOAS_ROOT", None)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "vendor.record", "-n", str(os.cpu_count() or 1), *tests]
     subprocess.run(command + (["-k", select] if select else []), cwd=ROOT, env=environment, check=False)
+    if tests == ["tests"] and not select:
+        subprocess.run([sys.executable, "-m", "vendor.record"], cwd=ROOT, env=environment, check=False)
 
 
 def kernels_of(texts: list[Text]) -> list[Kernel]:
@@ -90,7 +92,7 @@ def kernels_of(texts: list[Text]) -> list[Kernel]:
         op = next(iter(parse_module(text.text, str(text.path)).ops))
         kind = kernel_kind(op)
         for run in text.runs:
-            found.append(Kernel(text.digest, run.name.split(".")[1], kind, text.cpp, run, text.test))
+            found.append(Kernel(text.digest, run.name.split(".")[1], kind, text.arch, text.cpp, run, text.test))
     return found
 
 
@@ -113,11 +115,16 @@ def report_kernels(kernels: list[Kernel]) -> int:
     compiled = sum(not k.outcome.startswith("does not compile") for k in kernels)
     ran = sum(k.outcome == "equal" or k.outcome.startswith("differs") for k in kernels)
     print(f"kernels {len(kernels)}, compiled {compiled}, run {ran}, equal {len(kernels) - len(different)}")
-    unexpected = 0
+    kinds: dict[str, list[Kernel]] = {}
     for kernel in different:
-        why = reason(OUTCOMES, f"{kernel.test} {kernel.outcome}")
+        kinds.setdefault(kernel.kind, []).append(kernel)
+    unexpected = 0
+    for kind, group in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        first = group[0]
+        why = reason(OUTCOMES, f"{first.test} {first.outcome}")
         unexpected += not why
-        print(f"  {kernel.test} {kernel.digest}\n       {kernel.outcome}\n       {why or 'UNEXPECTED'}")
+        print(f"{len(group):5}  {kind}\n       {first.test} {first.digest}\n       {first.outcome}")
+        print(f"       {why or 'UNEXPECTED'}")
     return unexpected
 
 

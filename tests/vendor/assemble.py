@@ -53,13 +53,20 @@ def recorded(folder: Path) -> list[Text]:
 
 
 def assemble(texts: Sequence[Text], ptoas: Ptoas, out: Path) -> None:
-    """Assemble each text, several at a time, and note the outcome in it."""
+    """Assemble each text, several at a time, and note the outcome in it. What this PTOAS said before is kept."""
     out.mkdir(parents=True, exist_ok=True)
+    stamp = f"{ptoas.path.resolve()} {ptoas.path.stat().st_mtime_ns}"
 
     def one(text: Text) -> None:
-        errors = ptoas.assemble_one(text.digest, text.text, out, text.arch)
-        text.refusal = errors[0].message if errors else ""
-        text.cpp = None if errors else out / f"{text.digest}.cpp"
+        said, cpp = out / f"{text.digest}.json", out / f"{text.digest}.cpp"
+        before = json.loads(said.read_text(encoding="utf-8")) if said.exists() else {}
+        if before.get("stamp") == stamp:
+            text.refusal = before["refusal"]
+        else:
+            errors = ptoas.assemble_one(text.digest, text.text, out, text.arch)
+            text.refusal = errors[0].message if errors else ""
+            said.write_text(json.dumps({"stamp": stamp, "refusal": text.refusal}), encoding="utf-8")
+        text.cpp = None if text.refusal else cpp
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(one, texts))

@@ -15,7 +15,19 @@ import numpy as np
 
 BATCH = 24
 _CORES = {"vector": "__DAV_VEC__", "cube": "__DAV_CUBE__"}
+_MEMORIES = {"a3": "A2A3", "a5": "A5"}
 _HEADERS = ("cstdint", "cstddef", "cmath", "cstring", "cassert", "vector", "algorithm", "iostream", "iomanip", "mutex")
+_STDFLOAT = """#pragma once
+#include <cstdint>
+namespace std { using bfloat16_t = __bf16; }
+extern "C" __attribute__((weak)) __bf16 __truncsfbf2(float x) {
+  uint32_t bits = __builtin_bit_cast(uint32_t, x);
+  uint32_t up = x != x ? 0x400000 : 0x7fff + ((bits >> 16) & 1);
+  return __builtin_bit_cast(__bf16, (uint16_t) ((bits + up) >> 16));
+}
+extern "C" __attribute__((weak)) __bf16 __truncdfbf2(double x) { return __truncsfbf2((float) x); }
+"""
+"""What the library wants of <stdfloat>, for a compiler that knows the type and has no such header or conversion."""
 _TIMEOUT = 900
 
 
@@ -26,10 +38,18 @@ class Kernel:
     digest: str
     name: str
     core: str
+    arch: str
     cpp: Path
     run: Path
     test: str
     outcome: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Case, target and outcome, without what differs from kernel to kernel."""
+        case = re.search(r"\[([a-z_]+\.\w+)", self.test) or re.search(r"::(\w+)", self.test)
+        outcome = re.sub(r"argument \d+, .*", "", self.outcome)
+        return f"{case[1] if case else self.test} {self.arch} {re.sub(r'-?[0-9]+', 'N', outcome)[:160]}"
 
 
 class Library:
@@ -38,31 +58,27 @@ class Library:
     def __init__(self, root: Path, compiler: str) -> None:
         self.root, self.compiler = root, compiler
 
-    def judged(self, kernels: Sequence[Kernel]) -> list[Kernel]:
-        """Those the compiler has the element types for; says how many are left out."""
-        if self._has_bfloat16():
-            return list(kernels)
-        kept = [k for k in kernels if "bfloat16_t" not in k.cpp.read_text(encoding="utf-8")]
-        print(f"left out: {len(kernels) - len(kept)} kernels in BF16, as {self.compiler} has no std::bfloat16_t")
-        return kept
-
     def _has_bfloat16(self) -> bool:
-        source = "#include <stdfloat>\nstd::bfloat16_t x;\n"
         command = [self.compiler, "-std=c++23", "-fsyntax-only", "-x", "c++", "-"]
+        source = "#include <stdfloat>\nstd::bfloat16_t x;\n"
         return subprocess.run(command, input=source, text=True, capture_output=True, check=False).returncode == 0
 
-    def flags(self, core: str) -> list[str]:
+    def flags(self, kernel: Kernel, out: Path) -> list[str]:
         return [
-            "-std=c++20", "-O0", "-w", "-fPIC", "-shared", "-ferror-limit=0", "-D__CPU_SIM",
-            f"-D{_CORES[core]}", f"-I{self.root / 'include'}",
+            "-std=c++23", "-O0", "-w", "-fPIC", "-shared", "-ferror-limit=0", "-fbracket-depth=1024", "-D__CPU_SIM",
+            f"-D{_CORES[kernel.core]}", "-D__STDCPP_BFLOAT16_T__=1", "-DPTO_CPU_SIM_ENABLE_BF16=1",
+            "-DCPU_SIM_BFLOAT_ENABLED=1", f"-I{self.root / 'include'}", f"-I{out}",
         ]  # fmt: skip
 
     def judge(self, kernels: Sequence[Kernel], out: Path) -> None:
         """Note each kernel's outcome. One that does not compile, or crashes, leaves the others of its unit alone."""
         out.mkdir(parents=True, exist_ok=True)
-        groups: dict[str, list[Kernel]] = {}
+        (out / "stdfloat").unlink(missing_ok=True)
+        if not self._has_bfloat16():
+            (out / "stdfloat").write_text(_STDFLOAT, encoding="utf-8")
+        groups: dict[tuple[str, str], list[Kernel]] = {}
         for kernel in kernels:
-            groups.setdefault(kernel.core, []).append(kernel)
+            groups.setdefault((kernel.core, kernel.arch), []).append(kernel)
         batches = [g[i : i + BATCH] for g in groups.values() for i in range(0, len(g), BATCH)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda item: self._batch(item[1], out / f"unit{item[0]}"), enumerate(batches)))
@@ -77,10 +93,10 @@ class Library:
             run(kernels, stem.with_suffix(".so"))
 
     def _compile(self, kernels: Sequence[Kernel], stem: Path) -> set[str]:
-        """Compile a unit; the digests of those whose errors stop it, all of them where the errors name none."""
+        """Compile a unit; the digests of those whose errors stop it, halving it where the errors name none."""
         source = stem.with_suffix(".cpp")
         source.write_text(unit(kernels), encoding="utf-8")
-        command = [self.compiler, *self.flags(kernels[0].core), str(source), "-o", str(stem) + ".so"]
+        command = [self.compiler, *self.flags(kernels[0], stem.parent), str(source), "-o", str(stem) + ".so"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
         if done.returncode == 0:
             return set()
@@ -109,7 +125,7 @@ def errors_by_kernel(text: str) -> dict[str, str]:
 
 
 def unit(kernels: Sequence[Kernel]) -> str:
-    """One translation unit: each kernel in a namespace of its own, called with an array of pointers."""
+    """One translation unit: each kernel in a namespace of its own, called with its core's place and its arguments."""
     parts = [*(f"#include <{name}>" for name in _HEADERS), '#include "pto/pto-inst.hpp"']
     for kernel in kernels:
         body = re.sub(r"^#include.*$", "", kernel.cpp.read_text(encoding="utf-8"), flags=re.M)
@@ -123,26 +139,32 @@ def _entry(body: str, kernel: Kernel) -> str:
     params = [p.strip().rsplit(" ", 1)[0] for p in found[1].split(",")] if found and found[1].strip() else []
     given = [
         f"({p}) a[{i}]" if p.endswith("*") else f"*({p}*) a[{i}]" for i, p in enumerate(params)
-    ]
-    return f'extern "C" void run_{kernel.digest}(void** a) {{ {kernel.name}({", ".join(given)}); }}'
+    ]  # fmt: skip
+    return (
+        f'extern "C" void run_{kernel.digest}(void** a, unsigned block, unsigned lane) {{ '
+        f"pto::NPUMemoryModel::SetDefaultArch(pto::NPUArch::{_MEMORIES[kernel.arch]}); "
+        f"pto::cpu_sim::set_execution_context(block, lane, 2); {kernel.name}({', '.join(given)}); }}"
+    )
 
 
 def run(kernels: Sequence[Kernel], library: Path) -> None:
-    """Run each kernel in a process of its own and compare what it wrote."""
+    """Run each kernel in a process of its own, all forked from one, and compare what they wrote."""
     for kernel in kernels:
-        result = kernel.run.with_suffix(".out.npz")
-        result.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "vendor.run_one", str(library), kernel.digest, str(kernel.run), str(result)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        except subprocess.TimeoutExpired:
-            kernel.outcome = "does not end"
-            continue
-        if done.returncode or not result.exists():
-            last = (done.stderr.strip().splitlines() or [""])[-1]
-            kernel.outcome = f"crashes ({done.returncode}): {last[-120:]}"
+        _result(kernel).unlink(missing_ok=True)
+    given = "".join(f"{k.digest}\t{k.run}\t{_result(k)}\n" for k in kernels)
+    command = [sys.executable, "-m", "vendor.run_unit", str(library)]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    ended = dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
+    last = (done.stderr.strip().splitlines() or [""])[-1]
+    for kernel in kernels:
+        if _result(kernel).exists():
+            kernel.outcome = compare(kernel.run, _result(kernel))
         else:
-            kernel.outcome = compare(kernel.run, result)
+            kernel.outcome = f"crashes: {ended.get(kernel.digest) or last}"
+
+
+def _result(kernel: Kernel) -> Path:
+    return kernel.run.with_suffix(".out.npz")
 
 
 def compare(expected: Path, found: Path) -> str:
@@ -151,7 +173,12 @@ def compare(expected: Path, found: Path) -> str:
     types = [str(t) for t in want["types"]]
     for i, kind in enumerate(types):
         a, b = _values(want[f"b{i}"], kind), _values(got[f"b{i}"], kind)
-        differ = ~np.isclose(a, b, rtol=_TOLERANCE.get(kind, 0), atol=_TOLERANCE.get(kind, 0), equal_nan=True)
+        if a.dtype.kind == "f":
+            scale = np.abs(np.where(np.isfinite(a), a, 0)).max(initial=0)
+            error = _TOLERANCE.get(kind, 0)
+            differ = ~np.isclose(a, b, rtol=error, atol=error * min(scale, 1), equal_nan=True)
+        else:
+            differ = a != b
         if differ.any():
             where = tuple(int(n) for n in np.argwhere(differ)[0])
             count = f"{int(differ.sum())} of {a.size} elements"
@@ -167,4 +194,4 @@ def _values(array: np.ndarray, kind: str) -> np.ndarray:
 
     if array.dtype.name != kind and hasattr(ml_dtypes, kind):
         array = array.view(getattr(ml_dtypes, kind))
-    return array.astype(np.float64) if array.dtype.kind not in "biu" else array
+    return array if array.dtype.kind in "biu" or kind in ("int4", "uint4") else array.astype(np.float64)

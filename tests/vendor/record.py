@@ -2,7 +2,8 @@
 
 ``python -m pytest -p vendor.record`` with PYPTO_VENDOR_RECORD naming the folder. For each text: ``<digest>.pto``, a
 ``<digest>.json`` that says where it came from, and for each kernel run ``<digest>.<kernel>.npz`` with its arguments
-before (``a0``, ``a1`` ..) and after (``b0`` ..).
+before (``a0``, ``a1`` ..) and after (``b0`` ..), the ``types`` of their elements, and the core's ``place``: block,
+blocks, lane. As a program, ``python -m vendor.record`` records the examples and the README.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import runpy
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +21,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pypto.pto.elements import numpy_type
+from pypto.pto.scalar_types import scalar_name
+from pypto.pto.types import PtrType
+from pypto.simulator import SimKernel
+
+ROOT = Path(__file__).resolve().parents[2]
 COMPILED, GENERATED = "compiled", "generated"
 _LARGEST = 4 << 20
 """Bytes of arguments; larger runs are not kept."""
+_LOCATION = re.compile(r' loc\("[^"]*":\d+:\d+\)')
+
+
+def digest_of(text: str) -> str:
+    """Names a text; the same for texts that differ in the source lines they name only."""
+    return hashlib.sha1(_LOCATION.sub("", text).encode()).hexdigest()[:16]
 
 
 class Recorder:
@@ -31,10 +47,10 @@ class Recorder:
         folder.mkdir(parents=True, exist_ok=True)
 
     def text(self, name: str, text: str, origin: str) -> None:
-        digest = hashlib.sha1(text.encode()).hexdigest()[:16]
-        if self._texts.get(text) == COMPILED:
+        digest = digest_of(text)
+        if self._texts.get(digest) == COMPILED:
             return
-        self._texts[text] = origin
+        self._texts[digest] = origin
         info = {"name": name, "origin": origin, "test": self.test}
         path = self.folder / f"{digest}.json"
         if origin == GENERATED and path.exists():
@@ -42,15 +58,16 @@ class Recorder:
         (self.folder / f"{digest}.pto").write_text(text, encoding="utf-8")
         path.write_text(json.dumps(info), encoding="utf-8")
 
-    def run(self, text: str, kernel: str, before: Sequence[Any], after: Sequence[Any]) -> None:
-        digest = hashlib.sha1(text.encode()).hexdigest()[:16]
+    def run(self, text: str, kernel: str, before: Sequence[Any], after: Sequence[Any], place: Sequence[int]) -> None:
+        digest = digest_of(text)
         path = self.folder / f"{digest}.{kernel}.npz"
-        if text not in self._texts or path.exists():
+        if digest not in self._texts or path.exists():
             return
         arrays = {f"a{i}": _plain(v) for i, v in enumerate(before)} | {f"b{i}": _plain(v) for i, v in enumerate(after)}
-        types = [np.asarray(v).dtype.name for v in before]
-        part = path.with_suffix(f".{os.getpid()}.tmp.npz")
-        np.savez(part, types=np.array(types), **arrays)
+        types = [v.dtype.name for v in before]
+        part = path.with_suffix(f".{os.getpid()}.tmp")
+        with open(part, "wb") as file:
+            np.savez_compressed(file, types=np.array(types), place=np.array(place), **arrays)
         part.replace(path)
 
 
@@ -61,8 +78,23 @@ def _plain(value: Any) -> np.ndarray:
 
 
 def _keepable(args: Sequence[Any]) -> bool:
-    arrays = [a for a in args if isinstance(a, np.ndarray)]
-    return all(a.flags.c_contiguous for a in arrays) and sum(a.nbytes for a in arrays) <= _LARGEST
+    """Whether the arguments are arrays apart from each other, not too large, and numbers."""
+    arrays = [a for a in args if isinstance(a, np.ndarray) and a.ndim]
+    apart = not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+    return apart and all(a.flags.c_contiguous for a in arrays) and sum(a.nbytes for a in arrays) <= _LARGEST
+
+
+def _given(kernel: SimKernel, args: Sequence[Any]) -> list[np.ndarray]:
+    """The arguments in the kernel's types: a copy of each array, an array of no dimensions for each number."""
+    found = []
+    for kind, value in zip(kernel.parameters, args, strict=True):
+        if isinstance(kind, PtrType):
+            found.append(np.array(value))
+        else:
+            name = scalar_name(kind)
+            dtype = np.dtype(np.int64) if name == "index" else numpy_type(name)
+            found.append(np.array(value).astype(dtype))
+    return found
 
 
 def install(recorder: Recorder, patch: pytest.MonkeyPatch) -> None:
@@ -90,13 +122,15 @@ def install(recorder: Recorder, patch: pytest.MonkeyPatch) -> None:
         sources[id(module)] = module, text
         return module
 
-    def started(self: Any, args: Sequence[Any], core: Any) -> Any:
+    def started(self: SimKernel, args: Sequence[Any], core: Any) -> Any:
         module, text = sources.get(id(self._op.parent_op()), (None, ""))
-        if module is None or len(self._siblings) > 1 or not _keepable(args):
+        alone = module is not None and len(self._siblings) == 1 and len(args) == len(self.parameters)
+        if not alone or self.compiled(core.sanitize).resumes or not _keepable(args):
             return (yield from start(self, args, core))
-        before = [np.array(a) for a in args]
+        before = _given(self, args)
         report = yield from start(self, args, core)
-        recorder.run(text, self.name, before, args)
+        after = [np.array(v) if isinstance(v, np.ndarray) and v.ndim else b for v, b in zip(args, before, strict=True)]
+        recorder.run(text, self.name, before, after, (core.block_idx, core.block_num, core.subblock_idx))
         return report
 
     sources: dict[int, tuple[Any, str]] = {}
@@ -122,3 +156,23 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = os.environ.get("PYPTO_VENDOR_RECORD")
     if folder:
         config.pluginmanager.register(_Plugin(Recorder(Path(folder))), "vendor-recorder")
+
+
+def main() -> int:
+    """Record what the README's kernels and the examples emit; 0 when all run."""
+    recorder = Recorder(Path(os.environ["PYPTO_VENDOR_RECORD"]))
+    install(recorder, pytest.MonkeyPatch())
+    recorder.test = "README.md"
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL):
+        path = recorder.folder / "readme.py"
+        path.write_text(block, encoding="utf-8")
+        runpy.run_path(str(path), run_name="__main__")
+    from pypto.tools import demo
+
+    recorder.test = "examples"
+    sys.argv = ["demo", str(ROOT / "examples")]
+    return demo.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
