@@ -10,6 +10,7 @@ from ..errors import Diagnosed, InternalError, user_error
 from ..ir.enums import FunctionType
 from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ops.registry import Core, get_decl
+from ..passes.context import MemoryPlanner, current_or_default
 from .context import ModuleContext
 from .kernel import KernelBuilder, Options
 from .legality import check_legal
@@ -118,13 +119,14 @@ def _mixes_sources(group: Function, members: Sequence[Function]) -> Diagnosed:
 def generate_pto(program: Program, target: Target, locations: bool = True) -> dict[str, str]:
     """PTO text of every module of a lowered program: kernels that run together in one, named for their group.
 
-    Other kernels have modules of their own, by their names; ``locations`` adds the user's lines. Raises the user's
-    error at a call ``target`` has no instruction for.
+    Other kernels have modules of their own, by their names; ``locations`` adds the user's lines. Where PTOAS plans
+    memory, tiles have no addresses. Raises the user's error at a call ``target`` has no instruction for.
     """
+    options = Options(locations, current_or_default().memory_planner is not MemoryPlanner.PTOAS)
     codegen = PTOCodegen(target, strict=True)
     made = {}
     for name, kernels in kernel_modules(program).items():
-        made[name] = render_module(codegen.build(Program(kernels, name, program.span), Options(locations)))
+        made[name] = render_module(codegen.build(Program(kernels, name, program.span), options))
     return made
 
 

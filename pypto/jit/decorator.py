@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..dtypes import DataType, of_numpy_name
 from ..errors import ParserError, ParserTypeError
-from ..ir.enums import FunctionType, Level, Role
-from ..ir.expr import Expr, Var
+from ..ir.enums import FunctionType, Level, Role, TensorLayout
+from ..ir.expr import ConstInt, Expr, Var
 from ..ir.program import Function, Program
 from ..ir.types import DistributedTensorType, ScalarType, TensorType, Type
 from ..language.decorators import Closure, _enclosing
@@ -24,6 +24,7 @@ from ..language.parser.function_parser import FunctionOptions, FunctionParser
 from ..language.parser.source import locate_function
 from ..language.parser.type_parts import last_name
 from ..language.parser.type_resolver import direction_of
+from ..passes.block_nz_tensor_views.shapes import block_shape
 from . import specializer
 from .cache import config_key
 from .captured import Captured, Names, captured, names_of
@@ -231,7 +232,7 @@ class JITFunction:
     def __call__(self, *args: Any, config: RunConfig | None = None, **named: Any) -> Any:
         """Compile for these arguments unless that was done, and run."""
         bound = self._bind(args, named, marker=False)
-        return self._compile(bound, config)(*bound.values())
+        return self._compile(bound, config)(*(self._stored(name, value) for name, value in bound.items()))
 
     def compile(self, *args: Any, config: RunConfig | None = None, **named: Any) -> CompiledProgram:
         """The compiled program for these arguments: the same object for the same shapes, dtypes and numbers."""
@@ -309,12 +310,35 @@ class JITFunction:
     def _tensor_type(self, name: str, value: Any) -> Type:
         meta = meta_of(value)
         shape: list[int | DynVar] = list(meta.shape)
+        declared, blocks = self.declared_type(name), self._blocks(name)
+        if isinstance(declared, TensorType) and blocks is not None and _fits(shape, blocks):
+            matrix = [d.value for d in declared.shape[-2:] if isinstance(d, ConstInt)]
+            shape = [*shape[: len(declared.shape) - 2], *matrix]
         for axis, dim in self.declared_dims(name).items():
             if axis < len(shape):
                 shape[axis] = dim
         distributed = last_name(self.annotation(name)) == "DistributedTensor"
         cls = DistributedTensorType if distributed else TensorType
         return TensorMeta(tuple(shape), meta.dtype).as_type(cls)
+
+    def _blocks(self, name: str) -> list[int | None] | None:
+        """The shape in which an NZ parameter is stored, None for an extent that is not known; None for any other."""
+        declared = self.declared_type(name)
+        if not isinstance(declared, TensorType) or declared.layout is not TensorLayout.NZ or len(declared.shape) > 3:
+            return None
+        found = next((a for a in self.node.args.args if a.arg == name), self.node)
+        blocked = block_shape(declared, repr(name), self.source.spans().get_span(found))
+        return [d.value if isinstance(d, ConstInt) else None for d in blocked.shape]
+
+    def _stored(self, name: str, value: Any) -> Any:
+        """An argument as the program takes it: the bytes of an NZ one may come in the shape that is annotated, too."""
+        blocks = self._blocks(name) if _is_tensor(value) else None
+        if blocks is None or len(value.shape) == 5:
+            return value
+        if not _in_order(value):
+            self.fail(f"argument '{name}' of '{self.name}' is not contiguous, and its bytes are in NZ order", self.node,
+                      "pass what pypto.layouts.to_nz made, as it is or reshaped", ParserTypeError)  # fmt: skip
+        return value.reshape([value.shape[0] if len(value.shape) == 3 else 1, *blocks[1:]])
 
     def _compile(self, bound: Mapping[str, Any], config: RunConfig | None) -> CompiledProgram:
         from ..runtime import RunConfig
@@ -353,6 +377,17 @@ def meta_of(value: Any) -> TensorMeta:
     if found is None:
         raise TypeError(f"no element type of the language is {dtype}")
     return TensorMeta(shape, found)
+
+
+def _in_order(value: Any) -> bool:
+    """Whether the elements of an array follow each other in memory."""
+    from ..runtime.arrays import as_numpy
+
+    return as_numpy(value).flags.c_contiguous
+
+
+def _fits(shape: Sequence[Any], blocks: Sequence[int | None]) -> bool:
+    return len(shape) == len(blocks) and all(want in (None, got) for got, want in zip(shape, blocks))
 
 
 def _is_tensor(value: Any) -> bool:

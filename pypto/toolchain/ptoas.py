@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
@@ -20,6 +21,8 @@ DEFAULT_TIMEOUT = 300.0
 _VERSION_TIMEOUT = 30.0
 _TIMED_OUT = 124
 _LAST_LINES = 20
+_UNPLACED = re.compile(r"pto\.alloc_tile (?!addr\b)")
+"""A tile without an address: PTOAS places them at level 2, and not at level 3."""
 _GUARD = str(Path(__file__).with_name("_guard.py"))
 
 
@@ -101,7 +104,8 @@ class Ptoas:
         source, result = folder / f"{name}.pto", folder / f"{name}.cpp"
         source.write_text(text, encoding="utf-8")
         result.unlink(missing_ok=True)
-        flags = ["--enable-insert-sync", "--pto-level=level3", "--pto-arch", arch]
+        level = "level2" if _UNPLACED.search(text) else "level3"
+        flags = ["--enable-insert-sync", f"--pto-level={level}", "--pto-arch", arch]
         started = time.monotonic()
         status, output = _run([str(self.path), str(source), *flags, "-o", str(result)], timeout)
         if status == _TIMED_OUT and time.monotonic() - started >= timeout:

@@ -199,6 +199,28 @@ def test_an_array_in_rows_is_not_taken_for_blocks():
     assert "pypto.layouts.to_nz" in str(caught.value)
 
 
+@pytest.mark.parametrize("left_out, columns, loads", [(65_535 // 16 * 16, 64, True), (65_552, 64, False),
+                                                      (65_552, 32, True)])  # fmt: skip
+def test_rows_left_out_between_columns_of_boxes_are_as_many_as_a_load_holds(left_out, columns, loads):
+    rows = left_out + 16
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(
+        x: pl.Tensor[[16, 64], pl.INT8], w: pl.Tensor[[rows, 64], pl.INT8, pl.NZ],
+        y: pl.Out[pl.Tensor[[16, 16], pl.INT32]],
+    ):  # fmt: skip
+        xt = pl.tile.load(x, [0, 0], [16, columns], target_memory=pl.Mem.Mat)
+        wt = pl.tile.load(w, [0, 0], [16, columns], target_memory=pl.Mem.Mat)
+        pl.store(pl.matmul(xt, pl.tile.transpose_view(wt)), [0, 0], y)
+
+    if loads:
+        assert compiled(kernel).pto
+        return
+    with pytest.raises(ValueError, match="leaves out 65552 rows between .* at most 65535") as caught:
+        compiled(kernel)
+    assert "wt = pl.tile.load(w" in str(caught.value)
+
+
 # Without the pass.
 
 

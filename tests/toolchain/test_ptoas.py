@@ -57,6 +57,13 @@ def test_success_writes_pto_and_cpp_with_the_flags(make, tmp_path, arch):
         assert flag in result["add"].read_text()
 
 
+@pytest.mark.parametrize("addr, level", [("addr = %c0_i64 ", "level3"), ("", "level2")])
+def test_tiles_without_addresses_are_placed_at_level_2(make, tmp_path, addr, level):
+    text = f"%t = pto.alloc_tile {addr}: !pto.tile_buf<loc=vec>\n"
+    made = Ptoas(make()).assemble({"add": text}, tmp_path / "out", "a3")
+    assert f"--pto-level={level}" in made["add"].read_text()
+
+
 def test_nothing_to_do(make, tmp_path):
     assert Ptoas(make()).assemble({}, tmp_path / "out", "a3") == {}
 

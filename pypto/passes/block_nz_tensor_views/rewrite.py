@@ -29,6 +29,7 @@ class _Load(BlockedLoad):
         rows = self.block(-2, FRACTAL_ROWS, "rows", 256)
         columns = self.block(-1, self._c0, "columns", 256)
         zero = index_const(0)
+        self._check_gap()
         window = [index_const(1), self.count(-1, self._c0), self.count(-2, FRACTAL_ROWS), *tensor.shape[3:]]
         return [NodeList([batch, columns, rows, zero, zero]), NodeList(window), NodeList(window)]
 
@@ -76,6 +77,23 @@ class _Load(BlockedLoad):
                     f"a window of {dims_text(self._window)} does not hold {what} in whole blocks of {unit}",
                     f"make the window a multiple of {unit} in dimension {rank + axis}",
                 )
+
+
+    def _check_gap(self) -> None:
+        """A load moves columns of boxes; an instruction holds how many rows it leaves out between two of them."""
+        rows, taken, columns = value(self._source.shape[-2]), value(self._window[-2]), value(self._window[-1])
+        if rows is None or taken is None or columns is None or columns <= self._c0:
+            return
+        if rows - taken > _MOST_BETWEEN:
+            raise self.refuse(
+                f"a window of {taken} of {rows} rows leaves out {rows - taken} rows between its columns of boxes, and "
+                f"the load instruction at most {_MOST_BETWEEN}",
+                f"load {self._c0} columns at a time, or cut the tensor into batches of fewer rows: [B, R, C]",
+            )
+
+
+_MOST_BETWEEN = 65_535
+"""Rows of a box, 32 bytes each, between the ends and starts of what a load moves."""
 
 
 class NzBlocker(Blocker):
