@@ -45,10 +45,11 @@ def load(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var 
     """A window of a tensor into a tile."""
     if result is None:
         return None
-    tensor, out, sizes = bound["tensor"], kernel.handle(result), _extents_read(bound)
+    tensor, sizes = bound["tensor"], _extents_read(bound)
     if is_empty(sizes):
-        return out
+        return kernel.handle(result)
     source = window(kernel, tensor, bound.dims("offsets"), sizes, tensor.name_hint)
+    out = kernel.handle(result)
     instruction(kernel, pto.mnemonic, [source], out)
     return out
 

@@ -155,10 +155,10 @@ def remote_load(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, resul
     if result is None:
         return None
     region, extents = list(remote_region(bound)), readable_shape(bound)
-    out = kernel.handle(result)
     if is_empty(region):
-        return out
+        return kernel.handle(result)
     source = _peer_window(kernel, bound["target"], bound, call, "offsets", region, extents)
+    out = kernel.handle(result)
     instruction(kernel, pto.mnemonic, [source], out)
     return out
 
