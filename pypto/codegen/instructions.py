@@ -122,6 +122,7 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _OUTSIDE = ("undefined", "clamp", "wrap", "zero")
 _ATTRIBUTES: dict[str, Callable[[Any, Pto], str]] = {
     "rmode": lambda v, _: f"#pto<round_mode {ROUND_MODES[v].upper()}>",
+    "satmode": lambda v, _: "#pto<saturation_mode ON>",
     "cmpMode": lambda v, _: f"#pto<cmp {_COMPARISONS[v]}>",
     "accPhase": lambda v, _: f"#pto<acc_phase {v}>",
     "precisionType": lambda v, pto: f"#pto<{pto.mnemonic.removeprefix('pto.t')}_precision high_precision>",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..dtypes import DataType
 from ..ir import expr as E
 from ..ir.expr import BinaryExpr, Cast, ConstBool, ConstFloat, ConstInt, Expr, UnaryExpr
-from ..ir.scalar import meeting
+from ..ir.scalar import is_total, meeting
 from .context import Op, Value
 from .types import scalar_text
 
@@ -124,7 +124,12 @@ class ScalarEmitter:
         return self._op(mnemonic, operands, operands[0].type)
 
     def _binary(self, expr: BinaryExpr) -> Value:
-        cls, dtype = type(expr), meeting(expr.left, expr.right)
+        cls = type(expr)
+        if cls in (E.And, E.Or) and not is_total(expr.right):
+            return self._short_circuit(expr)
+        if cls is E.Pow:
+            return self._power(expr)
+        dtype = meeting(expr.left, expr.right)
         left, right = (self.typed(e, dtype) for e in (expr.left, expr.right))
         if cls in _COMPARE:
             return self._compare(_COMPARE[cls], left, right, dtype)
@@ -135,6 +140,37 @@ class ScalarEmitter:
         if mnemonic is None:
             raise self.kernel.unsupported(expr, f"{cls.__name__} of {dtype}")
         return self.convert(self._op(mnemonic, (left, right), left.type), dtype, expr.dtype)
+
+    def _short_circuit(self, expr: BinaryExpr) -> Value:
+        """The right side is computed only where the left does not decide."""
+        condition = self.emit(expr.left)
+        lazy = self.kernel.region(lambda: self.kernel.add(Op("yields", operands=[self.emit(expr.right)])))
+        decided = self.constant(isinstance(expr, E.Or), DataType.BOOL)
+        known = self.kernel.region(lambda: self.kernel.add(Op("yields", operands=[decided])))
+        result = Value(self.kernel.names.number(), "i1")
+        then_body, else_body = (lazy, known) if isinstance(expr, E.And) else (known, lazy)
+        op = Op("branch", condition=condition, then_body=then_body, else_body=else_body, results=[result])
+        self.kernel.add(op)
+        return result
+
+    def _power(self, expr: BinaryExpr) -> Value:
+        """A product of squares; the exponent is a whole constant."""
+        exponent = E.const_value(expr.right)
+        if exponent is None or exponent != int(exponent):
+            raise self.kernel.unsupported(expr, "a power that is not a whole constant")
+        factor = self.convert(self.emit(expr.left), expr.left.dtype, expr.dtype)
+        multiply = "arith.mulf" if expr.dtype.is_float() else "arith.muli"
+        product, left = None, abs(int(exponent))
+        while left:
+            if left & 1:
+                product = factor if product is None else self.arith(multiply, (product, factor))
+            left >>= 1
+            if left:
+                factor = self.arith(multiply, (factor, factor))
+        one = self.constant(1, expr.dtype)
+        if product is None:
+            return one
+        return product if exponent > 0 else self.arith("arith.divf", (one, product))
 
     def _compare(self, predicate: str, left: Value, right: Value, dtype: DataType) -> Value:
         if dtype.is_float():
@@ -155,6 +191,8 @@ class ScalarEmitter:
             return self._op("arith.xori", (operand, self.constant(True, DataType.BOOL)), "i1")
         if cls is E.BitNot:
             return self._op("arith.xori", (operand, self.constant(-1, dtype)), operand.type)
+        if cls is E.Abs and is_unsigned(dtype):
+            return operand
         negative = self._negate(operand, dtype)
         if cls is E.Neg:
             return negative
@@ -172,6 +210,8 @@ class ScalarEmitter:
         to = scalar_text(target)
         if value.type == to:
             return value
+        if target is DataType.BOOL:
+            return self._compare("ne", value, self.constant(0, source), source)
         unsigned = is_unsigned(source) or source is DataType.BOOL
         through = source.is_float() or target.is_float() or (unsigned and source.bits < DataType.INT64.bits)
         if DataType.INDEX in (source, target) and through:

@@ -283,6 +283,7 @@ def _batch_accumulate(b: Bound) -> Type:
     if not all(same(x, y) for x, y in zip(acc.shape[-2:], shape[-2:])):
         raise b.fail(f"requires acc of shape {dims_text(shape)}, got {shaped(acc)}")
     check_accumulator_dtype(b, dtype)
+    check_init_cond(b)
     return as_accumulator(acc)
 
 
@@ -297,9 +298,10 @@ declare(
 )
 declare(
     "tile.batch_matmul_acc",
-    "inout acc: tile, in lhs: tile, in rhs: tile",
+    "inout acc: tile, in lhs: tile, in rhs: tile, in init_cond: scalar?",
     _batch_accumulate,
-    "acc += lhs @ rhs over broadcast leading batch dimensions, which acc must have.",
+    "acc += lhs @ rhs over broadcast leading batch dimensions, which acc must have. Where ``init_cond`` (a BOOL "
+    "scalar) holds, acc is overwritten instead.",
     spaces=_ACC,
     reuses="acc",
     pto=Pto(form="composite"),

@@ -1,8 +1,9 @@
 """FlattenCallExpr: one call per statement.
 
 A call inside an expression, a condition, a loop's range, a return or a yield becomes a statement of its own just
-before, and a temporary stands in its place. What a region evaluates stays inside the region. The predicate of a launch
-stays as it is: it is not evaluated here, but when the task is dispatched.
+before, and a temporary stands in its place. What a region evaluates stays inside the region, and what the right side of
+`and` and `or` evaluates inside a branch. The predicate of a launch stays as it is: it is not evaluated here, but when
+the task is dispatched.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import user_error
-from ..ir.expr import Call, Expr, Submit, Var
+from ..ir.expr import And, BinaryExpr, Call, ConstBool, Expr, Or, Submit, Var
 from ..ir.program import Function, summarize
-from ..ir.stmt import AssignStmt, SpmdScopeStmt, Stmt, WhileStmt
+from ..ir.stmt import AssignStmt, IfStmt, SpmdScopeStmt, Stmt, WhileStmt, YieldStmt, seq
 from ..ir.visitor import find_all
 from .base import P, Pass, function_pass
 from .hoisting import Hoister
@@ -55,6 +56,24 @@ class _Flattener(Hoister):
         return var
 
     visit_submit = visit_call
+
+    def visit_binary_expr(self, op: BinaryExpr) -> Expr:
+        if not isinstance(op, (And, Or)):
+            return self.generic(op)
+        left = self.rewrite(op.left)
+        outer, self.pending = self.pending, []
+        right = self.rewrite(op.right)
+        hoisted, self.pending = self.pending, outer
+        if not hoisted:
+            return op.replace(left=left, right=right)
+        decided: Expr = ConstBool(isinstance(op, Or), op.span)
+        computed = seq([*hoisted, YieldStmt([right], op.span)], op.span)
+        known = YieldStmt([decided], op.span)
+        then_body, else_body = (computed, known) if isinstance(op, And) else (known, computed)
+        var = Var(f"t__tmp_v{self._count}", op.type, op.span)
+        self._count += 1
+        self.pending.append(IfStmt(left, then_body, else_body, [var], op.span))
+        return var
 
     def whole(self, value: Expr) -> Any:
         return self.generic(value) if isinstance(value, (Call, Submit)) else self.rewrite(value)

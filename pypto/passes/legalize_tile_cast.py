@@ -1,9 +1,10 @@
 """LegalizeTileCast: a cast the target has no single instruction for becomes the shortest chain of ones it has.
 
-No step of a chain may lose values the cast would keep: the range of every type on the way holds whatever is in the
-range of both ends. Of the shortest chains the one with the fewest types that round or narrow on the way is taken; of
-those, the one that first goes to a float of the same width. Without a target (in the pass context or as the backend)
-nothing is known of instructions, and nothing changes.
+A chain to an integer gives what one instruction would, for every value and also out of range: floats are rounded once,
+integers keep the low bits that are wanted, or saturate. A chain to a float loses no value the cast would keep: the
+range of every type on the way holds whatever is in the range of both ends. Of the shortest chains the one with the
+fewest types that round or narrow on the way is taken; of those, the one that first goes to a float of the same width.
+Without a target (in the pass context or as the backend) nothing is known of instructions, and nothing changes.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class _Legalizer(EmittingRewriter):
     def _chain(self, call: Call, result: Var | None) -> Call:
         """The last cast of the chain, the others emitted before it."""
         source, wanted = kind_of(call.args[0]).dtype, kind_of(call).dtype
-        steps = cast_chain(self.target, source, wanted)
+        saturate = bool(call.kwargs.get("saturate"))
+        steps = cast_chain(self.target, source, wanted, saturate)
         if steps is None:
             raise user_error(
                 ValueError,
@@ -66,10 +68,12 @@ class _Legalizer(EmittingRewriter):
         value: Expr = self.rewrite(call.args[0])
         if len(steps) <= 1 and value is call.args[0]:
             return call
-        mode: Any = call.kwargs.get("mode")
-        extra = {} if mode is None else {"mode": mode}
+        extra = {k: v for k, v in call.kwargs.items() if k in ("mode", "saturate")}
         name = written_name(result.name_hint) if result is not None else "cast"
         for dtype in steps[:-1]:
+            if not saturate and wanted.is_int() and _outgrows(kind_of(value).dtype, dtype):
+                low = build("tile.ands", value, (1 << wanted.bits) - 1, span=call.span)
+                value = self.emit(f"{name}_low", low)
             hop = build("tile.cast", value, span=call.span, target_type=dtype, **extra)
             value = self.emit(f"{name}_{dtype.name.lower()}", hop)
         return build("tile.cast", value, span=call.span, target_type=wanted, **extra)
@@ -81,7 +85,9 @@ def _advice(target: Target, source: DataType) -> str:
 
 
 @lru_cache(maxsize=1024)
-def cast_chain(target: Target, source: DataType, wanted: DataType) -> tuple[DataType, ...] | None:
+def cast_chain(
+    target: Target, source: DataType, wanted: DataType, saturate: bool = False
+) -> tuple[DataType, ...] | None:
     """The types a cast goes through, ``wanted`` last; None when the target has no chain that keeps every value."""
     if source is wanted or target.can_cast(source, wanted):
         return (wanted,)
@@ -93,13 +99,37 @@ def cast_chain(target: Target, source: DataType, wanted: DataType) -> tuple[Data
             (*chain, step)
             for chain in chains
             for step in target.casts.get(chain[-1] if chain else source, ())
-            if step is not source and step not in chain and (step is wanted or _keeps(step, source, wanted))
+            if step is not source
+            and step not in chain
+            and _continues(chain[-1] if chain else source, step, source, wanted, saturate)
         ]
         done = [chain for chain in longer if chain[-1] is wanted]
         if done:
             return min(done, key=lambda chain: _preference(chain, source, wanted))
         chains = longer
     return None
+
+
+def _continues(before: DataType, step: DataType, source: DataType, wanted: DataType, saturate: bool) -> bool:
+    """Whether a chain that has come to ``before`` may go on to ``step``."""
+    if wanted in _FLOATS:
+        return step is wanted or _keeps(step, source, wanted)
+    if step in _FLOATS:
+        return _holds(step, before) or (_outgrows(before, step) and wanted.bits == 8)
+    (low, high), (least, most) = _span(wanted), _span(step)
+    return step is wanted or (least <= low and high <= most if saturate else step.bits >= wanted.bits)
+
+
+def _holds(step: DataType, before: DataType) -> bool:
+    """Whether a float has all values of another type."""
+    (low, high), (least, most), bits = _span(before), _span(step), _FLOATS[step][0]
+    digits = _FLOATS[before][0] if before in _FLOATS else before.bits - before.is_signed_int()
+    return least <= low and high <= most and digits <= bits
+
+
+def _outgrows(before: DataType, step: DataType) -> bool:
+    """Whether ``step`` is the 16-bit float that integers of ``before`` leave the last bits of in: their low 8 fit it."""
+    return step is DataType.FP16 and before is DataType.INT16
 
 
 def _span(dtype: DataType) -> tuple[float, float]:

@@ -54,7 +54,7 @@ def _conversion(b: Bound) -> int:
     if len(room) != 2 or room[0] is None or room[1] is None:
         return 0
     rows = room[0] if valid[0] is None else valid[0]
-    return narrowing_bytes(tile.dtype, b["target_type"], rows, valid[1], room[1])
+    return 0 if b["saturate"] else narrowing_bytes(tile.dtype, b["target_type"], rows, valid[1], room[1])
 
 
 _NEEDS: dict[str, Callable[[Bound], int]] = {"tile.ci": _sequence, "tile.cast": _conversion}

@@ -7,7 +7,7 @@ from typing import Any
 from ..arith import Analyzer, fold_const
 from ..errors import user_error
 from ..ir.enums import ForKind
-from ..ir.expr import BinaryExpr, Expr, IterArg, UnaryExpr, Var, const_value
+from ..ir.expr import And, BinaryExpr, ConstBool, Expr, IterArg, Or, UnaryExpr, Var, const_value
 from ..ir.program import Function
 from ..ir.scalar import scalar_const
 from ..ir.stmt import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt
@@ -110,6 +110,10 @@ class _Iteration(Rewriter):
         return super().define(var)
 
     def visit_binary_expr(self, op: BinaryExpr | UnaryExpr) -> Expr:
+        if isinstance(op, (And, Or)):
+            left = self.rewrite(op.left)
+            if isinstance(left, ConstBool) and left.value is isinstance(op, Or):
+                return left
         made = self.generic(op)
         if made is op:
             return op

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..simulator.trace import Strand
 
 from ..backend import Target
+from ..dtypes import DataType
 from ..errors import InternalError, Location, user_error
 from ..ir import expr as E
 from ..ir.enums import CoreType, ForKind, TensorLayout
@@ -57,7 +58,7 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     E.FloorDiv: lambda a, b: a // b, E.FloorMod: lambda a, b: a % b, E.FloatDiv: lambda a, b: a / b,
     E.Min: min, E.Max: max, E.Pow: lambda a, b: a**b, E.Eq: lambda a, b: a == b, E.Ne: lambda a, b: a != b,
     E.Lt: lambda a, b: a < b, E.Le: lambda a, b: a <= b, E.Gt: lambda a, b: a > b, E.Ge: lambda a, b: a >= b,
-    E.And: lambda a, b: a and b, E.Or: lambda a, b: a or b, E.Xor: lambda a, b: bool(a) != bool(b),
+    E.Xor: lambda a, b: bool(a) != bool(b),
     E.BitAnd: lambda a, b: a & b, E.BitOr: lambda a, b: a | b, E.BitXor: lambda a, b: a ^ b,
     E.BitShiftLeft: lambda a, b: a << b, E.BitShiftRight: lambda a, b: a >> b,
 }  # fmt: skip
@@ -99,13 +100,15 @@ class Host:
         """The value of a scalar expression; KeyError when a variable has none."""
         if isinstance(expr, Var):
             return env[expr]
+        if isinstance(expr, (E.And, E.Or)):
+            left = bool(Host.scalar(expr.left, env))
+            return left if left is isinstance(expr, E.Or) else bool(Host.scalar(expr.right, env))
         if isinstance(expr, BinaryExpr):
-            return _wrapped(_BINARY[type(expr)](Host.scalar(expr.left, env), Host.scalar(expr.right, env)), expr)
+            return _computed(_BINARY[type(expr)], (Host.scalar(expr.left, env), Host.scalar(expr.right, env)), expr)
         if isinstance(expr, Cast):
-            value = Host.scalar(expr.operand, env)
-            return _wrapped(value if expr.dtype.is_float() else math.trunc(value), expr)
+            return _computed(_CONVERT[_kind(expr.dtype)], (Host.scalar(expr.operand, env),), expr)
         if isinstance(expr, UnaryExpr):
-            return _wrapped(_UNARY[type(expr)](Host.scalar(expr.operand, env)), expr)
+            return _computed(_UNARY[type(expr)], (Host.scalar(expr.operand, env),), expr)
         if isinstance(expr, (ConstInt, ConstFloat, ConstBool)):
             return expr.value
         raise InternalError(f"the host has no value for a {type(expr).__name__}", expr.span)
@@ -250,11 +253,29 @@ class Host:
         return [int(self._value(d)) for d in dims]
 
 
-def _wrapped(value: Any, expr: Expr) -> Any:
-    """``value`` in the two's complement range of an integer dtype."""
+_CONVERT: dict[str, Callable[[Any], Any]] = {"float": float, "bool": bool, "int": math.trunc}
+
+
+def _kind(dtype: DataType) -> str:
+    return "float" if dtype.is_float() else "bool" if dtype is DataType.BOOL else "int"
+
+
+def _computed(function: Callable[..., Any], operands: Sequence[Any], expr: Expr) -> Any:
+    """What ``function`` makes of ``operands``, as ``expr`` holds it. Raises KernelValueError where nothing."""
+    try:
+        return _held(function(*operands), expr)
+    except (ArithmeticError, ValueError) as error:
+        shown = " and ".join(map(str, operands))
+        raise user_error(ValueError, f"'{type(expr).symbol}' of {shown} has no value: {error}", expr.span) from error
+
+
+def _held(value: Any, expr: Expr) -> Any:
+    """``value`` rounded to a floating-point dtype, or in the two's complement range of an integer one."""
     dtype = expr.dtype
-    if dtype.is_float() or dtype.bits == 1 or isinstance(value, float):
-        return value
+    if dtype.is_float():
+        return float(dtype.numpy.type(value))
+    if dtype is DataType.BOOL:
+        return bool(value)
     low, high = dtype.int_range()
     value = int(value)
     return value if low <= value <= high else (value - low) % (high - low + 1) + low

@@ -77,7 +77,11 @@ class ExpressionWriter:
         if kind in _EXTREMES:
             self.builder.unit.uses.add("algorithm")
             return cpp("generic", _EXTREMES[kind], scalar_type(dtype, expr.span), [left, right])
-        if kind in _DIVISIONS and not dtype.is_float():
+        if kind is E.Pow:
+            self.builder.unit.uses.add("power")
+            exponent = int(E.const_value(expr.right) or 0)
+            text = cpp("call", "power", [cpp("cast", scalar_type(expr.dtype, expr.span), left), str(exponent)])
+        elif kind in _DIVISIONS and not dtype.is_float():
             text = self._division(expr, left, right)
         elif kind in _SYMBOLS:
             text = cpp("binary", _SYMBOLS[kind], left, right)
@@ -97,6 +101,8 @@ class ExpressionWriter:
         operand = self.text(expr.operand)
         if isinstance(expr, E.Not):
             return cpp("unary", "!", operand)
+        if isinstance(expr, E.Abs) and expr.dtype.is_unsigned_int():
+            return operand
         text = cpp("magnitude", operand) if isinstance(expr, E.Abs) else cpp("unary", expr.symbol, operand)
         return cpp("cast", scalar_type(expr.dtype, expr.span), text) if expr.dtype in _NARROW else text
 

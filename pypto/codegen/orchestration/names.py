@@ -10,7 +10,7 @@ from ..cpp_names import KEYWORDS
 _BAD = re.compile(r"\W")
 _VERSIONS = re.compile(r"(?:__[a-z]+_v\d+)+$")
 _RESERVED: Final = KEYWORDS | {
-    "orch_args", "alloc_tensors", "floor_div", "floor_mod", "to_u64", "from_u64", "std",
+    "orch_args", "alloc_tensors", "floor_div", "floor_mod", "power", "to_u64", "from_u64", "std",
 }  # fmt: skip
 
 

@@ -384,7 +384,16 @@ class ControlFlowMixin(StatementsMixin):
 
     def condition(self, node: ast.expr, word: str) -> Expr:
         """A scalar BOOL expression."""
-        made = self.expr(node)
+        made, stmts = self._apart(lambda: self.as_expr(self.test(node), node))
+        if stmts and word == "while":
+            self.fail(
+                UnsupportedFeatureError,
+                "Unsupported expression: the condition of a loop chooses between values or calls an inline function",
+                node,
+                "join conditions with `and` and `or`, or compute the condition into a variable before the loop and "
+                "again at the end of its body",
+            )
+        self.body.stmts.extend(stmts)
         if not isinstance(made.type, ScalarType) or made.type.dtype is not DataType.BOOL:
             hint = "compare it: x != 0" if isinstance(made.type, ScalarType) else "read one element first: x[i, j] > 0"
             self.fail(
@@ -421,7 +430,7 @@ class ControlFlowMixin(StatementsMixin):
         """The value of a condition on variables around the kernel; None for literals and run-time conditions."""
         if isinstance(node, ast.Constant):
             return None
-        value = self.value(node)
+        value, _ = self._apart(lambda: self.test(node))
         return value if isinstance(value, bool) else None
 
     def _taken_branch(self, nodes: list[ast.stmt], limit: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
+from ...dtypes import DataType
 from ...errors import (
     InternalError,
     InvalidOperationError,
@@ -18,9 +19,11 @@ from ...errors import (
     message_of,
 )
 from ...ir import scalar as S
-from ...ir.expr import ConstInt, Expr, TupleGetItemExpr
+from ...ir.expr import ConstInt, Expr, TupleGetItemExpr, Var
+from ...ir.stmt import IfStmt, Stmt, YieldStmt, seq
 from ...ir.types import ScalarType, ShapedType, TensorType, TileType, TupleType
 from .base import OP_ERRORS, Evaluated, ParserBase, type_text
+from .body import Body
 
 _BINARY: Final[dict[type[ast.operator], tuple[str, str | None, Callable[[Any, Any], Any]]]] = {
     ast.Add: ("Add", "add", operator.add),
@@ -206,11 +209,14 @@ class ExpressionsMixin(ParserBase):
             return self._fold(python, (left, right), node)
         if self._scalars(left, right):
             self._check_bits(name, (left, right), node, symbol)
-            try:
-                return S.build_scalar(name, (left, right), self.span(node))
-            except OP_ERRORS as error:
-                raise self.wrap_op_error(f"operator '{symbol}'", error, node) from error
+            return self._scalar_operator(name, (left, right), node, symbol)
         return self._tensor_operator(op, left, right, node, symbol)
+
+    def _scalar_operator(self, name: str, operands: Sequence[Any], node: ast.AST, symbol: str) -> Expr:
+        try:
+            return S.build_scalar(name, operands, self.span(node))
+        except OP_ERRORS as error:
+            raise self.wrap_op_error(f"operator '{symbol}'", error, node) from error
 
     def _check_bits(self, name: str, operands: Sequence[Any], node: ast.AST, symbol: str) -> None:
         """Bitwise operators take integers."""
@@ -261,15 +267,15 @@ class ExpressionsMixin(ParserBase):
         return isinstance(value, Expr) and isinstance(value.type, (TensorType, TileType))
 
     def _unaryop(self, node: ast.UnaryOp) -> Any:
-        operand = self.value(node.operand)
+        operand = self.test(node.operand) if isinstance(node.op, ast.Not) else self.value(node.operand)
         if isinstance(node.op, ast.UAdd):
             return operand
         name, op, python = _UNARY[type(node.op)]
         if not isinstance(operand, Expr):
             return self._fold(python, (operand,), node)
-        if isinstance(operand.type, ScalarType):
-            return S.build_scalar(name, (operand,), self.span(node))
         symbol = _SYMBOLS[type(node.op)]
+        if isinstance(operand.type, ScalarType):
+            return self._scalar_operator(name, (operand,), node, symbol)
         if op is None or not self._shaped(operand):
             self.fail(InvalidOperationError, f"operator '{symbol}' does not apply to {type_text(operand.type)}", node)
         return self.unified(op, [operand], node)
@@ -278,10 +284,13 @@ class ExpressionsMixin(ParserBase):
         made: Any = None
         left = self.value(node.left)
         for op, right_node in zip(node.ops, node.comparators):
+            if made is not None and not isinstance(made, Expr) and not made:
+                return made
             right = self.value(right_node)
             one = self._compare_two(op, left, right, node)
-            made = one if made is None else self._logical("And", made, one, node)
-            left = right
+            if isinstance(made, Expr):
+                one = self._scalar_operator("And", (made, self.as_expr(one, node)), node, "and")
+            made, left = one, right
         return made
 
     def _compare_two(self, op: ast.cmpop, left: Any, right: Any, node: ast.Compare) -> Any:
@@ -292,7 +301,7 @@ class ExpressionsMixin(ParserBase):
         if not isinstance(left, Expr) and not isinstance(right, Expr):
             return self._fold(python, (left, right), node)
         if self._scalars(left, right):
-            return S.build_scalar(name, (left, right), self.span(node))
+            return self._scalar_operator(name, (left, right), node, _SYMBOLS[type(op)])
         return self._tensor_compare(name.lower(), left, right, node, _SYMBOLS[type(op)])
 
     def _tensor_compare(self, kind: str, left: Any, right: Any, node: ast.AST, symbol: str) -> Expr:
@@ -322,33 +331,87 @@ class ExpressionsMixin(ParserBase):
         return self._fold(python[type(op)], (left, right), node)
 
     def _boolop(self, node: ast.BoolOp) -> Any:
-        name = "And" if isinstance(node.op, ast.And) else "Or"
-        made = self.value(node.values[0])
-        for operand in node.values[1:]:
-            made = self._logical(name, made, self.value(operand), node)
-        return made
+        return self._joined(node, node.values, self.value, self._either)
 
-    def _logical(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:
-        if not isinstance(left, Expr) and not isinstance(right, Expr):
-            return (left and right) if name == "And" else (left or right)
-        sides = [self.as_expr(left, node), self.as_expr(right, node)]
-        for side in sides:
-            if not isinstance(side.type, ScalarType):
-                self.fail(
-                    InvalidOperationError, f"'{name.lower()}' needs scalar conditions, got {type_text(side.type)}", node
-                )
-        return S.build_scalar(name, sides, self.span(node))
+    def _joined(
+        self, node: ast.BoolOp, operands: Sequence[ast.expr], read: Callable[[ast.expr], Any], join: Callable[..., Any]
+    ) -> Any:
+        """``and`` / ``or`` from the right: a value known at compile time decides, or leaves the rest."""
+        left = read(operands[0])
+        if len(operands) == 1:
+            return left
+        is_or = isinstance(node.op, ast.Or)
+        if not isinstance(left, Expr):
+            return left if bool(left) is is_or else self._joined(node, operands[1:], read, join)
+        rest, stmts = self._apart(lambda: self._joined(node, operands[1:], read, join))
+        for value in (left, rest):
+            if isinstance(value, Expr) and not isinstance(value.type, ScalarType):
+                word = "or" if is_or else "and"
+                self.fail(InvalidOperationError, f"'{word}' needs scalar conditions, got {type_text(value.type)}", node)
+        return join(is_or, left, rest, stmts, node)
+
+    def _either(self, is_or: bool, left: Expr, rest: Any, stmts: list[Stmt], node: ast.BoolOp) -> Expr:
+        """The value of ``left or rest``, which is that of one of them."""
+        right = self.as_expr(rest, node)
+        if not stmts and left.dtype is right.dtype is DataType.BOOL:
+            return S.build_scalar("Or" if is_or else "And", (left, right), self.span(node))
+        first, second = ((left, []), (right, stmts)) if is_or else ((right, stmts), (left, []))
+        return self._chosen(S.truth(left, self.span(node)), first, second, node)
+
+    def test(self, node: ast.expr) -> Any:
+        """The value of a condition, of whose parts only the truth counts."""
+        if isinstance(node, ast.BoolOp):
+            return self._joined(node, node.values, self.test, self._both)
+        return self.value(node)
+
+    def _both(self, is_or: bool, left: Expr, rest: Any, stmts: list[Stmt], node: ast.BoolOp) -> Expr:
+        if stmts:
+            return self._either(is_or, left, rest, stmts, node)
+        right = self.as_expr(bool(rest) if not isinstance(rest, Expr) else rest, node)
+        return S.build_scalar("Or" if is_or else "And", (left, right), self.span(node))
 
     def _ifexp(self, node: ast.IfExp) -> Any:
-        test = self.value(node.test)
-        if isinstance(test, Expr):
+        test = self.test(node.test)
+        if not isinstance(test, Expr):
+            return self.value(node.body if test else node.orelse)
+        if not isinstance(test.type, ScalarType):
+            self.fail(InvalidOperationError, f"a condition must be a scalar, got {type_text(test.type)}", node.test)
+        first, second = (self._apart(lambda part=part: self.expr(part)) for part in (node.body, node.orelse))
+        return self._chosen(S.truth(test, self.span(node)), first, second, node)
+
+    def _apart(self, read: Callable[[], Any]) -> tuple[Any, list[Stmt]]:
+        """What ``read`` gives, and the statements it wrote for that."""
+        outer, self.body = self.body, Body("if", self.body)
+        try:
+            return read(), self.body.stmts
+        finally:
+            self.body = outer
+
+    def _chosen(
+        self, test: Expr, first: tuple[Expr, list[Stmt]], second: tuple[Expr, list[Stmt]], node: ast.expr
+    ) -> Expr:
+        """One of two values, of which only that one is computed: the result of an `if` ahead of the statement."""
+        values = [first[0], second[0]]
+        if not all(isinstance(v.type, ScalarType) for v in values):
+            kinds = " and ".join(type_text(v.type) for v in values)
             self.fail(
                 UnsupportedFeatureError,
-                "Unsupported expression: a conditional expression needs a compile-time condition",
+                f"Unsupported expression: a choice between {kinds}",
                 node,
-                "write an if / else statement with pl.yield_",
+                "write an if / else statement that binds one name on both arms",
             )
-        return self.value(node.body if test else node.orelse)
+        try:
+            first_value, second_value = S.alternatives(values[0], values[1])
+        except OP_ERRORS as error:
+            raise self.wrap_op_error("a choice", error, node) from error
+        span = self.span(node)
+        bodies = [
+            seq([*stmts, YieldStmt([value], span)], span)
+            for value, stmts in ((first_value, first[1]), (second_value, second[1]))
+        ]
+        made = Var("chosen", first_value.type, span)
+        self.body.stmts.append(IfStmt(test, bodies[0], bodies[1], [made], span))
+        return made
 
     def _sequence(self, node: ast.List | ast.Tuple) -> Any:
         items = [self.value(e) for e in node.elts]

@@ -302,7 +302,8 @@ class _Rewriter(BodyRewriter):
             return None
         source, made = tile_type_of(product.call).dtype, tile_type_of(call).dtype
         rounds = ROUND_MODES[call.kwargs["mode"]]
-        if source is DataType.FP32 and made in _NARROWED and rounds == "rint" and product.is_full:
+        plain = rounds == "rint" and not call.kwargs.get("saturate")
+        if source is DataType.FP32 and made in _NARROWED and plain and product.is_full:
             return stmt
         message = 'is converted by a vector core; only pl.cast(.., mode="rint") of FP32 is not'
         self._hint("PH-AT-010", product, message)

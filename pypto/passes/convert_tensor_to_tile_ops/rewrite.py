@@ -25,12 +25,31 @@ from ...ir.stmt import (
     seq,
 )
 from ...ir.types import TensorType, TileType, TupleType, Type
-from ...ops.registry import decl_of, get_decl
+from ...ops.registry import Bound, decl_of, get_decl, rebind
 from ...ops.rules import all_same, dim_text, dims_text, value as static_value
 from ..emitting import EmittingRewriter, build, kind_of
 from . import expand_clone as expand_clone, rules_comm as rules_comm, rules_index as rules_index
 from .plan import MAT, VEC, Plan, Role, computes_tile, is_tensor, role_of
 from .rules import RULES
+
+
+class _Read(Bound):
+    """Arguments that note which of them were asked for."""
+
+    __slots__ = ("_asked",)
+
+    def __init__(self, bound: Bound, asked: set[str]) -> None:
+        super().__init__(bound.decl, bound.values, bound.span)
+        self._asked = asked
+
+    def __getitem__(self, name: str) -> Any:
+        self._asked.add(name)
+        return super().__getitem__(name)
+
+    def dims(self, name: str) -> Sequence[Expr]:
+        self._asked.add(name)
+        return super().dims(name)
+
 
 MAT_BRIDGE = "__compiler_tensor_to_tile_mat_bridge"
 """Marks a load into Mat that this pass made, as opposed to one the author wrote."""
@@ -56,6 +75,8 @@ class Converter(EmittingRewriter):
         self._targets: list[Sequence[Var]] = []
         self._regions: dict[Var, Sequence[Expr]] = {}
         self.uneven = False
+        self._read: set[str] = set()
+        """What the rule at hand has read of its call."""
         """Whether tiles of different valid regions meet."""
         """Valid regions of loop carries and branch results."""
         for created, index in plan.outputs.items():
@@ -251,7 +272,41 @@ class Converter(EmittingRewriter):
 
     def _convert(self, call: Call, space: MemorySpace) -> Expr:
         rule = RULES.get(call.op.name)
-        return rule(self, call, space) if rule is not None else self.one_to_one(call, space)
+        if rule is None:
+            return self.one_to_one(call, space)
+        outer, self._read = self._read, set()
+        made = rule(self, call, space)
+        self._check_read(call)
+        self._read = outer
+        return made
+
+    def bound(self, call: Call) -> Bound:
+        """The arguments of the call that a rule converts; what it reads of them counts as converted."""
+        return _Read(rebind(call), self._read)
+
+    def keywords(self, call: Call) -> dict[str, Any]:
+        """All keywords of the call that a rule converts, to hand on."""
+        self._read.update(call.kwargs)
+        return call.kwargs
+
+    def arguments(self, call: Call) -> Sequence[Expr]:
+        """All arguments of the call that a rule converts, to hand on."""
+        self._read.update(p.name for p in call.op.decl.args)
+        return call.args
+
+    def _check_read(self, call: Call) -> None:
+        """Raise KernelNotImplementedError for a keyword or optional argument that the tiles do not know of."""
+        bound = rebind(call)
+        for param in bound.decl.params:
+            given = bound.values[param.name]
+            if not param.optional or param.name in self._read or given is None or given == param.default:
+                continue
+            raise user_error(
+                NotImplementedError,
+                f"{call.op.name} has no form on chip that takes {param.name}",
+                call.span,
+                f"leave {param.name} out",
+            )
 
     def one_to_one(self, call: Call, space: MemorySpace = VEC) -> Expr:
         """The tile operator that the declaration names, applied to the same arguments."""

@@ -11,9 +11,9 @@ from ...ir.enums import AtomicType, MemorySpace, PadValue, TensorLayout
 from ...ir.expr import Call, Expr, Var, index_const
 from ...ir.naming import written_name
 from ...ir.types import TensorType
-from ...ops.registry import rebind
 from ...ops.rules import all_same, common_region, dims_text, same, value
 from ...ops.tile_gather import compare_scratch
+from ...ops.tile_reduce import ARG_WHAT, WHAT
 from ..emitting import EmittingRewriter, build, kind_of, registering
 from .plan import Role, role_of
 
@@ -36,22 +36,22 @@ ROW_SCRATCH_COLUMNS = 128
 def _create(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     if cv.result is not None and cv.result in cv.plan.outputs:
         return cv.vars[cv.result]
-    b = rebind(call)
+    b = cv.bound(call)
     return build("tile.create", cv.rewrite(b["shape"]), span=call.span, dtype=b["dtype"], target_memory=VEC)
 
 
 @rule("tensor.create_l1")
 def _create_l1(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    return build("tile.create", cv.rewrite(call.args[0]), span=call.span, target_memory=MAT, **call.kwargs)
+    return build("tile.create", cv.rewrite(call.args[0]), span=call.span, target_memory=MAT, **cv.keywords(call))
 
 
 @rule("tensor.gather_row")
 def _gather_row(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     """Rows go straight from global memory into the tile."""
-    acc, source, *places = call.args
+    acc, source, *places = cv.arguments(call)
     names = [p.name for p in call.op.decl.args[2:]]
     where = {n: cv.rewrite(p) for n, p in zip(names, places)}
-    return build("tile.gather_row", cv.tile(acc), cv.rewrite(source), span=call.span, **where, **call.kwargs)
+    return build("tile.gather_row", cv.tile(acc), cv.rewrite(source), span=call.span, **where, **cv.keywords(call))
 
 
 @rule("tensor.reinterpret_view")
@@ -71,7 +71,7 @@ def _reinterpret(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 @rule("tensor.slice")
 def _slice(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     """A window: of a tile a view, of a tensor in global memory a load."""
-    b = rebind(call)
+    b = cv.bound(call)
     shape, offset, valid = (cv.rewrite(b[n]) if b[n] is not None else None for n in ("shape", "offset", "valid_shape"))
     if valid is not None and not valid.elements:
         valid = None
@@ -93,7 +93,7 @@ def _slice(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 def _window(
     cv: Converter, tensor: Expr, offset: Any, shape: Any, valid: Any, space: MemorySpace, call: Call
 ) -> Call:
-    clamp = {"clamp": True} if rebind(call)["clamp"] else {}
+    clamp = {"clamp": True} if cv.bound(call)["clamp"] else {}
     made = cv.load_call(tensor, offset, shape, valid or shape, space, call.span, **clamp)
     region = kind_of(made).valid_shape
     if valid is None and not clamp and not all(same(a, b) for a, b in zip(region, kind_of(made).shape)):
@@ -103,7 +103,7 @@ def _window(
 
 def _dropped(cv: Converter, made: Call, call: Call, drop: bool) -> Call:
     """``made`` without the unit dimensions the call drops."""
-    pad = rebind(call)["pad_value"]
+    pad = cv.bound(call)["pad_value"]
     if pad not in (None, PadValue.null) and made.op.name == "tile.load":
         made = build("tile.fillpad", cv.emit("window__tile", made), span=call.span, pad_value=pad)
     if not drop:
@@ -115,7 +115,7 @@ def _dropped(cv: Converter, made: Call, call: Call, drop: bool) -> Call:
 @rule("tensor.assemble")
 def _assemble(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     """A write into part of a tensor: a store, or a copy between tiles."""
-    b = rebind(call)
+    b = cv.bound(call)
     target, offset = b["target"], cv.rewrite(b["offset"])
     if cv.is_tile(target):
         if b["atomic"] is not AtomicType.None_:
@@ -126,7 +126,7 @@ def _assemble(cv: Converter, call: Call, space: MemorySpace) -> Expr:
                 "leave out atomic=: nothing else writes the tile; or assemble into a tensor parameter",
             )
         return build("tile.assemble", cv.tile(target), cv.tile(b["source"]), offset, span=call.span)
-    kwargs = {k: v for k, v in call.kwargs.items() if k == "atomic"}
+    kwargs = {"atomic": b["atomic"]} if "atomic" in call.kwargs else {}
     source = cv.tile(b["source"], stored=True)
     return build("tile.store", source, offset, cv.rewrite(target), span=call.span, **kwargs)
 
@@ -134,7 +134,7 @@ def _assemble(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 @rule("tensor.reshape", "tensor.transpose")
 def _reshaped(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     """A valid region stated for the result narrows the tile afterwards."""
-    b = rebind(call)
+    b = cv.bound(call)
     region = b["valid_shape"].elements if b["valid_shape"] is not None else ()
     viewed = role_of(call.op.decl, 0) is Role.VIEW
     source = cv.tile(b["input"], space if viewed else VEC)
@@ -197,7 +197,7 @@ def _write(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 def _dim(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     if not cv.on_chip(call.args[0]):
         return cv.generic(call)
-    axis = value(rebind(call)["axis"])
+    axis = value(cv.bound(call)["axis"])
     return cv.generic(call) if axis is None else cv.rewrite(kind_of(call.args[0]).shape[axis])
 
 
@@ -210,27 +210,36 @@ def _named(tensor: Expr) -> str:
 
 @rule("tensor.matmul")
 def _matmul(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    b = rebind(call)
+    b = cv.bound(call)
     lhs = cv.matrix(b["lhs"], b["a_trans"], "lhs")
     rhs = cv.matrix(b["rhs"], b["b_trans"], "rhs")
+    if b["c_matrix_nz"]:
+        raise user_error(
+            NotImplementedError,
+            "a kernel's product has no layout of its own: c_matrix_nz is not supported on chip",
+            call.span,
+            "assemble or store the product into a tensor of layout pl.NZ",
+        )
     form = "tile.batch_matmul" if _batched(lhs, rhs) else "tile.matmul"
     made = build(form, lhs, rhs, span=call.span)
     only_stored = cv.stored if cv.result is None else cv.result not in cv.plan.computed_with
-    if kind_of(made).dtype is kind_of(call).dtype or only_stored:
+    wanted = b["out_dtype"] or kind_of(call).dtype
+    if kind_of(made).dtype is wanted or only_stored:
         return made
     # The cube accumulates in one dtype; a store converts on its way out, any other consumer needs the declared one.
     made = cv.emit("product__tile", made)
-    return build("tile.cast", made, span=call.span, target_type=kind_of(call).dtype, mode="rint")
+    return build("tile.cast", made, span=call.span, target_type=wanted, mode="rint")
 
 
 @rule("tensor.matmul_acc")
 def _matmul_acc(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    b = rebind(call)
+    b = cv.bound(call)
     acc = cv.tile(b["acc"])
     lhs = cv.matrix(b["lhs"], b["a_trans"], "lhs")
     rhs = cv.matrix(b["rhs"], b["b_trans"], "rhs")
     form = "tile.batch_matmul_acc" if _batched(acc, lhs, rhs) else "tile.matmul_acc"
-    return build(form, acc, lhs, rhs, span=call.span)
+    first = {} if b["init_cond"] is None else {"init_cond": cv.rewrite(b["init_cond"])}
+    return build(form, acc, lhs, rhs, span=call.span, **first)
 
 
 def _batched(*operands: Expr) -> bool:
@@ -245,27 +254,52 @@ def scratch(cv: EmittingRewriter, name: str, shape: Sequence[Expr], dtype: Any, 
     return cv.emit(name, build("tile.create", list(shape), span=call.span, dtype=dtype, target_memory=VEC))
 
 
-@rule("tensor.row_sum", "tensor.row_max", "tensor.row_min", "tensor.row_prod")
-def _row_reduction(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    source = cv.tile(call.args[0])
+_REDUCTIONS = tuple(f"tensor.{axis}_{kind}" for axis in ("row", "col") for kind in WHAT)
+_ARG_REDUCTIONS = tuple(f"tensor.{axis}_{kind}" for axis in ("row", "col") for kind in ARG_WHAT)
+
+
+@rule(*_REDUCTIONS, *_ARG_REDUCTIONS)
+def _reduction(cv: Converter, call: Call, space: MemorySpace) -> Expr:
+    """Along the last dimension or the one before; scratch as the tile operator wants it."""
+    b = cv.bound(call)
+    source = cv.tile(b["input"])
+    *_, kind = call.op.name.split("_")
+    rank = len(kind_of(source).shape)
+    axis, keep = b["axis"], b["keep_dim"]
+    along = call.op.name.split(".")[1].split("_")[0] if axis is None else {1: "row", 2: "col"}.get(rank - axis % rank)
+    if along is None:
+        raise user_error(
+            NotImplementedError,
+            f"{call.op.name} along dimension {axis % rank} of {dims_text(kind_of(source).shape)}: a core reduces the "
+            "last two dimensions",
+            call.span,
+            "reshape the value so that the dimension is the last or the one before",
+        )
+    if rank == 1:
+        source = cv.emit("reduced__row", build("tile.reshape", source, [1, *kind_of(source).shape], span=call.span))
+    made = build(f"tile.{along}_{kind}", source, *_reduction_scratch(cv, along, kind, source, call), span=call.span)
+    if keep and rank > 1:
+        return made
+    made = cv.emit("reduced__whole", made)
+    if not keep and rank == 1:
+        return build("tile.read", made, [0, 0], span=call.span)
+    return build("tile.reshape", made, list(kind_of(call).shape), span=call.span)
+
+
+def _reduction_scratch(cv: Converter, along: str, kind: str, source: Expr, call: Call) -> Sequence[Expr]:
     *rows, columns = kind_of(source).shape
-    known = value(columns)
-    padded = columns if known is None else index_const(max(known, ROW_SCRATCH_COLUMNS))
-    tmp = scratch(cv, "tmp_tile", [*rows, padded], kind_of(source).dtype, call)
-    return build(_tile_name(call), source, tmp, span=call.span)
-
-
-@rule("tensor.row_argmax", "tensor.row_argmin", "tensor.col_argmax", "tensor.col_argmin")
-def _arg_reduction(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    source = cv.tile(call.args[0])
-    tmp = scratch(cv, "tmp_tile", kind_of(source).shape, kind_of(source).dtype, call)
-    return build(_tile_name(call), source, tmp, span=call.span)
+    if along == "row" and kind in WHAT:
+        known = value(columns)
+        columns = columns if known is None else index_const(max(known, ROW_SCRATCH_COLUMNS))
+    elif kind in WHAT:
+        return ()
+    return (scratch(cv, "tmp_tile", [*rows, columns], kind_of(source).dtype, call),)
 
 
 @rule("tensor.rsqrt")
 def _rsqrt(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     source = cv.tile(call.args[0])
-    if not rebind(call)["high_precision"]:
+    if not cv.bound(call)["high_precision"]:
         return build("tile.rsqrt", source, span=call.span)
     tmp = scratch(cv, "rsqrt_tmp", kind_of(source).shape, kind_of(source).dtype, call)
     return build("tile.rsqrt", source, tmp, span=call.span)
@@ -288,7 +322,7 @@ def _xor(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 @rule("tensor.cmp")
 def _cmp(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     """A comparison of tiles is a packed mask; 1 and 0 are selected by it."""
-    b = rebind(call)
+    b = cv.bound(call)
     lhs, rhs = cv.tile(b["lhs"]), cv.tile(b["rhs"]) if isinstance(b["rhs"].type, TensorType) else cv.rewrite(b["rhs"])
     mask = cv.emit("cmp_mask", build("tile.cmp", lhs, rhs, span=call.span, cmp_type=b["cmp_type"]))
     one, zero = (cv.emit(f"cmp_{value}", build("tile.expands", lhs, value, span=call.span)) for value in (1, 0))
@@ -302,7 +336,7 @@ def _tile_name(call: Call) -> str:
 
 @rule("tensor.gather_compare")
 def _gather_compare(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    b = rebind(call)
+    b = cv.bound(call)
     source = cv.tile(b["input"])
     rows, columns = (value(d) for d in kind_of(source).shape)
     if rows is None or columns is None:
@@ -334,16 +368,16 @@ def _elementwise(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     if _same_shape(lhs, rhs):
         if name == "div" and all_same(*(kind_of(a).valid_shape for a in call.args[:2])):
             lhs, rhs = _alike(cv, lhs, rhs, call)
-        return build(f"tile.{name}", lhs, rhs, span=call.span, **call.kwargs)
+        return build(f"tile.{name}", lhs, rhs, span=call.span, **cv.keywords(call))
     lhs, rhs = _same_rank(cv, lhs, rhs, call)
     if name in _COMMUTATIVE and _expand_axis(lhs, rhs) is None and _expand_axis(rhs, lhs) is not None:
         lhs, rhs = rhs, lhs
     axis = _expand_axis(lhs, rhs)
     if axis is None:
         _refuse_left_vector(name, lhs, rhs, call)
-        return build(f"tile.{name}", lhs, rhs, span=call.span, **call.kwargs)
+        return build(f"tile.{name}", lhs, rhs, span=call.span, **cv.keywords(call))
     if name == "div":
-        _check_division(axis, lhs, rhs, call)
+        _check_division(cv, axis, lhs, rhs, call)
     return build(f"tile.{axis}_expand_{_EXPANDS[name]}", lhs, rhs, span=call.span)
 
 
@@ -405,8 +439,8 @@ def _refuse_left_vector(name: str, lhs: Expr, rhs: Expr, call: Call) -> None:
     raise user_error(ValueError, f"{call.op.name} of {shapes}: {why}", call.span, hint)
 
 
-def _check_division(axis: str, lhs: Expr, rhs: Expr, call: Call) -> None:
-    if rebind(call)["high_precision"]:
+def _check_division(cv: Converter, axis: str, lhs: Expr, rhs: Expr, call: Call) -> None:
+    if cv.bound(call)["high_precision"]:
         raise user_error(
             ValueError,
             f"tensor.div with high_precision does not support {axis} broadcasting: "

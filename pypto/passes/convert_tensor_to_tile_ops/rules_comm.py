@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...ir.expr import Call, ConstInt, Expr, Var, index_const
-from ...ops.registry import Bound, rebind
+from ...ops.registry import Bound
 from ...ops.rules import product
 from ..emitting import build, kind_of
 from .rules import rule, scratch
@@ -21,11 +21,11 @@ _REGION = ("dst_offsets", "src_offsets", "shape")
 @rule("pld.tensor.put", "pld.tensor.get")
 def _transfer(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     """The tile form, with one staging tile or, to overlap chunks, two."""
-    b = rebind(call)
+    b = cv.bound(call)
     name = call.op.name.rpartition(".")[2]
     stages = _stages(cv, call, b, f"t{name}_stage")
     operands = {n: cv.rewrite(b[n]) for n in ("dst", "peer", "src", *_REGION) if b[n] is not None}
-    given = {"atomic": call.kwargs["atomic"]} if "atomic" in call.kwargs else {}
+    given = {"atomic": b["atomic"]} if "atomic" in call.kwargs else {}
     return build(f"pld.tile.{name}", span=call.span, **operands, **stages, **given)
 
 
@@ -45,9 +45,9 @@ def _extent(whole: Expr, chunk: int) -> Expr:
 
 @rule("pld.tensor.remote_store")
 def _push(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    source, *rest = call.args
+    source, *rest = cv.arguments(call)
     places: Sequence[Expr] = [cv.rewrite(a) for a in rest]
     names = [p.name for p in call.op.decl.args[1:]]
     return build(
-        "pld.tile.remote_store", cv.tile(source), span=call.span, **dict(zip(names, places)), **call.kwargs
+        "pld.tile.remote_store", cv.tile(source), span=call.span, **dict(zip(names, places)), **cv.keywords(call)
     )

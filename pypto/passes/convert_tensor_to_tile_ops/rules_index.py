@@ -11,7 +11,6 @@ from ...ir.enums import ForKind
 from ...ir.expr import Call, ConstInt, Expr, IterArg, Var, index_const
 from ...ir.stmt import ForStmt, YieldStmt, seq
 from ...ir.types import ScalarType
-from ...ops.registry import rebind
 from ...ops.rules import dims_text
 from ..emitting import EmittingRewriter, build, kind_of
 from .rules import VEC, rule, scratch
@@ -93,7 +92,7 @@ def _packed(steps: Steps, tile: Expr) -> Var:
 
 @rule("tensor.gather")
 def _gather(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    b = rebind(call)
+    b = cv.bound(call)
     steps = Steps(cv, call, "gather")
     source = steps.matrix("inp", cv.tile(b["input"]))
     if cv.is_tile(b["input"]):
@@ -151,7 +150,7 @@ def _check_positions(target: Expr, call: Call) -> DataType:
 
 @rule("tensor.scatter")
 def _scatter(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    b = rebind(call)
+    b = cv.bound(call)
     steps = Steps(cv, call, "scatter")
     whole = cv.tile(b["input"])
     target, source = steps.matrix("inp", whole), steps.matrix("src", cv.tile(b["src"]))
@@ -171,7 +170,7 @@ def _scatter(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 
 @rule("tensor.scatter_mask")
 def _scatter_mask(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    b = rebind(call)
+    b = cv.bound(call)
     steps = Steps(cv, call, "scatter")
     source, old = cv.tile(b["input"]), cv.tile(b["dst"])
     shape, dtype, pattern = static_shape(old, call), kind_of(old).dtype, b["mask_pattern"]
@@ -186,7 +185,7 @@ def _scatter_mask(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 
 @rule("tensor.scatter_update")
 def _scatter_update(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    b = rebind(call)
+    b = cv.bound(call)
     target, source, index = (cv.tile(b[n]) for n in ("input", "src", "index"))
     return replace_rows(Steps(cv, call, "scatter"), target, source, index)
 
@@ -216,7 +215,7 @@ def replace_rows(steps: Steps, target: Expr, source: Expr, index: Expr) -> Call:
 @rule("tensor.paged_gather")
 def _paged_gather(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     """A loop over the indices, which moves one row of the pool on chip each time."""
-    b, span = rebind(call), call.span
+    b, span = cv.bound(call), call.span
     source, indices, table = (cv.rewrite(b[n]) for n in ("src", "indices", "block_table"))
     axis = len(kind_of(indices).shape) - 1
     count = cv.emit("pg_rows", _tensor("dim", call, indices, axis))

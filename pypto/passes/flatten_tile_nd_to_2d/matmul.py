@@ -14,21 +14,21 @@ from .rewrite import Flattener, batch_index, load_flat, rule
 
 @rule("tile.batch_matmul")
 def _batch_matmul(cv: Flattener, call: Call) -> Expr:
-    return _multiply(cv, call, None, *call.args[:2])
+    return _multiply(cv, call, None, *call.args)
 
 
 @rule("tile.batch_matmul_acc")
 def _batch_matmul_acc(cv: Flattener, call: Call) -> Expr:
-    acc, lhs, rhs = call.args[:3]
-    return _multiply(cv, call, acc, lhs, rhs)
+    return _multiply(cv, call, *call.args)
 
 
-def _multiply(cv: Flattener, call: Call, acc: Expr | None, lhs: Expr, rhs: Expr) -> Expr:
+def _multiply(cv: Flattener, call: Call, acc: Expr | None, lhs: Expr, rhs: Expr, *first: Expr) -> Expr:
     batch = kind_of(call).shape[:-2]
     count = value(product(batch)) or 1
     operands = [o if isinstance(o, Var) and o in cv.by_page else cv.rewrite(o) for o in (lhs, rhs)]
+    first = tuple(cv.rewrite(condition) for condition in first)
     if count == 1:
-        return _product(call, None if acc is None else cv.rewrite(acc), *operands)
+        return _product(call, None if acc is None else cv.rewrite(acc), *operands, *first)
     if cv.result is None:
         raise user_error(ValueError, "a batched product must be assigned to a name", call.span)
     sums = _accumulators(cv, call, acc, count)
@@ -36,7 +36,7 @@ def _multiply(cv: Flattener, call: Call, acc: Expr | None, lhs: Expr, rhs: Expr)
     for number in range(count):
         index = batch_index(number, batch)
         parts = [_page(cv, call, o, flat, index) for o, flat in zip((lhs, rhs), operands)]
-        pages.append(cv.emit("page", _product(call, sums[number], *parts)))
+        pages.append(cv.emit("page", _product(call, sums[number], *parts, *first)))
     cv.pages[cv.result] = pages
     return pages[-1]
 
@@ -56,10 +56,10 @@ def _accumulators(cv: Flattener, call: Call, acc: Expr | None, count: int) -> Se
     return found
 
 
-def _product(call: Call, acc: Expr | None, lhs: Expr, rhs: Expr) -> Call:
+def _product(call: Call, acc: Expr | None, lhs: Expr, rhs: Expr, *first: Expr) -> Call:
     if acc is None:
         return build("tile.matmul", lhs, rhs, span=call.span, **call.kwargs)
-    return build("tile.matmul_acc", acc, lhs, rhs, span=call.span, **call.kwargs)
+    return build("tile.matmul_acc", acc, lhs, rhs, *first, span=call.span, **call.kwargs)
 
 
 def _page(cv: Flattener, call: Call, operand: Expr, flat: Expr, index: Sequence[int]) -> Expr:
