@@ -300,7 +300,8 @@ def _cast_scalar(name: str, values: Mapping[str, Any], span: Span) -> Expr:
     if mode is not None and ATTR_KINDS["RoundMode"](mode) != ROUND_MODES.index("round"):
         raise OpTypeError(f"pl.{name}: Scalar inputs do not support non-default mode {mode!r}")
     if values.get("saturate"):
-        raise OpTypeError(f"pl.{name}: a Scalar does not saturate\n  hint: bound it first: pl.min(pl.max(x, low), high)")
+        hint = "bound it first: pl.min(pl.max(x, low), high)"
+        raise OpTypeError(f"pl.{name}: a Scalar does not saturate\n  hint: {hint}")
     target = values.get("target_type")
     if not isinstance(target, DataType):
         raise OpTypeError(f"pl.{name}: 'target_type' must be a DataType, got {target!r}")

@@ -246,8 +246,8 @@ declare(
     "in input: tensor, attr target_type: DataType!, attr mode: RoundMode! = 'round', attr saturate: bool = False",
     _cast,
     "Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away "
-    "from zero), floor, ceil, trunc or odd. Out of range an integer keeps the low bits (floats through INT32, NaN is 0) "
-    "and a float is infinite; with ``saturate`` each is the nearest there is.",
+    "from zero), floor, ceil, trunc or odd. Out of range an integer keeps the low bits (floats through INT32; NaN is "
+    "0) and a float is infinite; with ``saturate`` each is the nearest there is.",
     tile_form="tile.cast",
 )
 

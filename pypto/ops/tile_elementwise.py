@@ -367,8 +367,8 @@ declare(
     "out* tmp: tile?",
     _cast,
     "Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away "
-    "from zero), floor, ceil, trunc or odd. Out of range an integer keeps the low bits (floats through INT32, NaN is 0) "
-    "and a float is infinite; with ``saturate`` each is the nearest there is. `SupplyScratch` makes ``tmp``.",
+    "from zero), floor, ceil, trunc or odd. Out of range an integer keeps the low bits (floats through INT32; NaN is "
+    "0) and a float is infinite; with ``saturate`` each is the nearest there is. `SupplyScratch` makes ``tmp``.",
     spaces=vec("tile", "tmp"),
     pto=Pto("pto.tcvt", ("tile", "tmp"), attrs={"rmode": "mode", "satmode": "saturate"}, form="cast"),
     **_VECTOR,

@@ -10,7 +10,6 @@ Without a target (in the pass context or as the backend) nothing is known of ins
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from ..backend.target import Target
 from ..dtypes import DataType
@@ -128,7 +127,7 @@ def _holds(step: DataType, before: DataType) -> bool:
 
 
 def _outgrows(before: DataType, step: DataType) -> bool:
-    """Whether ``step`` is the 16-bit float that integers of ``before`` leave the last bits of in: their low 8 fit it."""
+    """Whether ``step`` is a float that holds the low 8 bits of the integers of ``before``, but not all of them."""
     return step is DataType.FP16 and before is DataType.INT16
 
 

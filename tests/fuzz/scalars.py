@@ -32,7 +32,8 @@ NAMES = {
     "float": ["x", "y"],
 }
 COUNT = 12
-BITS = {"BOOL": 1, "INT8": 8, "INT16": 16, "INT32": 32, "INT64": 64, "INDEX": 64, "UINT8": 8, "UINT16": 16, "UINT32": 32}
+BITS = {"BOOL": 1, "INT8": 8, "INT16": 16, "INT32": 32, "INT64": 64, "INDEX": 64, "UINT8": 8, "UINT16": 16,
+        "UINT32": 32}  # fmt: skip
 
 
 class Undefined(Exception):
@@ -165,7 +166,7 @@ _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
 def meaning(node: ast.expr, env: dict[str, Number]) -> Number:
     """What Python computes, in the dtypes of the language."""
     if isinstance(node, ast.Name):
-        return env[node.id]
+        return Number(env[node.id].value, env[node.id].dtype)
     if isinstance(node, ast.Constant):
         return Number(node.value, None)
     if isinstance(node, ast.IfExp):
@@ -197,11 +198,13 @@ def meaning(node: ast.expr, env: dict[str, Number]) -> Number:
         return operand if isinstance(node.op, ast.UAdd) else _held(made, operand.dtype)
     if isinstance(node, ast.BinOp):
         left, right = meaning(node.left, env), meaning(node.right, env)
-        if isinstance(node.op, ast.Pow):
-            return _held(left.value ** right.value, left.dtype)
-        if isinstance(node.op, (ast.LShift, ast.RShift)) and right.value >= BITS[_meet(left.dtype, right.dtype) or "INT64"]:
-            raise Undefined
         met = _meet(left.dtype, right.dtype)
+        if isinstance(node.op, ast.Pow):
+            if not left.value and right.value < 0:
+                raise Undefined
+            return _held(left.value**right.value, left.dtype)
+        if isinstance(node.op, (ast.LShift, ast.RShift)) and right.value >= BITS[met or "INT64"]:
+            raise Undefined
         if isinstance(node.op, ast.Div) and not right.value:
             raise Undefined
         with np.errstate(all="ignore"):
@@ -209,10 +212,12 @@ def meaning(node: ast.expr, env: dict[str, Number]) -> Number:
         return _held(made, "FP32" if met and isinstance(node.op, ast.Div) else met)
     assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     values = [meaning(a, env) for a in node.args]
+    for value in values:
+        value.value = int(value.value) if value.dtype == "BOOL" else value.value
     if node.func.id == "abs":
-        return _held(abs(int(values[0].value) if values[0].dtype == "BOOL" else values[0].value), values[0].dtype)
-    a, b = _both(*values)
-    return _held({"min": min, "max": max}[node.func.id](int(a) if isinstance(a, bool) else a, b), _meet(values[0].dtype, values[1].dtype))
+        return _held(abs(values[0].value), values[0].dtype)
+    chosen = {"min": min, "max": max}[node.func.id](*_both(*values))
+    return _held(chosen, _meet(values[0].dtype, values[1].dtype))
 
 
 def _both(left: Number, right: Number) -> tuple[Any, Any]:

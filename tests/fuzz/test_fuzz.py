@@ -10,6 +10,7 @@ from harness import Outcome, check_mutant, check_program, check_vector_kernel
 from hypothesis import HealthCheck, given, settings, strategies as st
 from mutate import mutated
 from programs import HostProgram, Matmul, TensorFunction
+from scalars import check_scalars, expressions, host_text, kernel_text
 from vector_kernels import VectorKernel
 
 QUICK = settings(
@@ -46,6 +47,19 @@ def test_programs(generator: Any):
     @given(source=texts(generator))
     def run(source: str):
         passes(check_program(source), source)
+
+    run()
+
+
+@pytest.mark.parametrize("text", [kernel_text, host_text])
+def test_scalar_expressions(text: Callable[[Sequence[str]], str]):
+    made = st.composite(lambda draw: expressions(lambda options: draw(st.sampled_from(options))))()
+
+    @QUICK
+    @given(texts=made.filter(bool))
+    def run(texts: list[str]):
+        source = text(texts)
+        passes(check_scalars(texts, source), source)
 
     run()
 

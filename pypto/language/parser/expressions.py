@@ -331,24 +331,26 @@ class ExpressionsMixin(ParserBase):
         return self._fold(python[type(op)], (left, right), node)
 
     def _boolop(self, node: ast.BoolOp) -> Any:
-        return self._joined(node, node.values, self.value, self._either)
+        return self._joined(node, self.value, self._either)
 
-    def _joined(
-        self, node: ast.BoolOp, operands: Sequence[ast.expr], read: Callable[[ast.expr], Any], join: Callable[..., Any]
-    ) -> Any:
-        """``and`` / ``or`` from the right: a value known at compile time decides, or leaves the rest."""
-        left = read(operands[0])
-        if len(operands) == 1:
-            return left
+    def _joined(self, node: ast.BoolOp, read: Callable[[ast.expr], Any], join: Callable[..., Any]) -> Any:
+        """``and`` / ``or`` from the left: a value known at compile time decides, or leaves the rest."""
         is_or = isinstance(node.op, ast.Or)
-        if not isinstance(left, Expr):
-            return left if bool(left) is is_or else self._joined(node, operands[1:], read, join)
-        rest, stmts = self._apart(lambda: self._joined(node, operands[1:], read, join))
-        for value in (left, rest):
-            if isinstance(value, Expr) and not isinstance(value.type, ScalarType):
-                word = "or" if is_or else "and"
-                self.fail(InvalidOperationError, f"'{word}' needs scalar conditions, got {type_text(value.type)}", node)
-        return join(is_or, left, rest, stmts, node)
+        left = read(node.values[0])
+        for operand in node.values[1:]:
+            if not isinstance(left, Expr):
+                if bool(left) is is_or:
+                    return left
+                left = read(operand)
+                continue
+            right, stmts = self._apart(lambda operand=operand: read(operand))
+            for value in (left, right):
+                if isinstance(value, Expr) and not isinstance(value.type, ScalarType):
+                    word = "or" if is_or else "and"
+                    kind = type_text(value.type)
+                    self.fail(InvalidOperationError, f"'{word}' needs scalar conditions, got {kind}", node)
+            left = join(is_or, left, right, stmts, node)
+        return left
 
     def _either(self, is_or: bool, left: Expr, rest: Any, stmts: list[Stmt], node: ast.BoolOp) -> Expr:
         """The value of ``left or rest``, which is that of one of them."""
@@ -361,7 +363,7 @@ class ExpressionsMixin(ParserBase):
     def test(self, node: ast.expr) -> Any:
         """The value of a condition, of whose parts only the truth counts."""
         if isinstance(node, ast.BoolOp):
-            return self._joined(node, node.values, self.test, self._both)
+            return self._joined(node, self.test, self._both)
         return self.value(node)
 
     def _both(self, is_or: bool, left: Expr, rest: Any, stmts: list[Stmt], node: ast.BoolOp) -> Expr:
