@@ -94,9 +94,9 @@ def binary(cls: type[BinaryExpr], left: Expr, right: Expr, span: Span = UNKNOWN_
 def alternatives(left: Expr, right: Expr, span: Span = UNKNOWN_SPAN) -> tuple[Expr, Expr]:
     """Two scalars of which one is chosen, in one dtype. Raises TypeError where none holds the values of both."""
     a, b = scalar_dtype(left), scalar_dtype(right)
-    if _is_bare(right, a):
+    if isinstance(right, ConstInt) and _is_bare(right, a):
         return left, ConstInt(right.value, a, right.span)
-    if _is_bare(left, b):
+    if isinstance(left, ConstInt) and _is_bare(left, b):
         return ConstInt(left.value, b, left.span), right
     if {a, b} == {DataType.INDEX, DataType.INT64}:
         raise TypeError(

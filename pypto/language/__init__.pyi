@@ -281,25 +281,44 @@ def axpy(acc: Tile, tile: Tile, factor: ScalarLike, *, span: Span | None = ...) 
 def batch_matmul(lhs: Tile, rhs: Tile, *, span: Span | None = ...) -> Tile:
     """lhs @ rhs over broadcast leading batch dimensions. `FlattenTileNdTo2D` writes one `matmul` a batch."""
 
-def batch_matmul_acc(acc: Tile, lhs: Tile, rhs: Tile, *, span: Span | None = ...) -> Tile:
-    """acc += lhs @ rhs over broadcast leading batch dimensions, which acc must have."""
+def batch_matmul_acc(
+    acc: Tile,
+    lhs: Tile,
+    rhs: Tile,
+    init_cond: ScalarLike | None = ...,
+    *,
+    span: Span | None = ...,
+) -> Tile:
+    """acc += lhs @ rhs over broadcast leading batch dimensions, which acc must have. Where ``init_cond`` (a BOOL
+    scalar) holds, acc is overwritten instead.
+    """
 
 @overload
 def cast(
     tile: Tile,
     target_type: DataType,
     mode: str | int = ...,
+    saturate: bool = ...,
     *,
     tmp: Tile | None = ...,
     span: Span | None = ...,
 ) -> Tile:
     """Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away
-    from zero), floor, ceil, trunc or odd. `SupplyScratch` makes ``tmp`` where the target works in scratch.
+    from zero), floor, ceil, trunc or odd. Out of range an integer keeps the low bits (floats through INT32; NaN is
+    0) and a float is infinite; with ``saturate`` each is the nearest there is. `SupplyScratch` makes ``tmp``.
     """
 @overload
-def cast(input: Tensor, target_type: DataType, mode: str | int = ..., *, span: Span | None = ...) -> Tensor:
+def cast(
+    input: Tensor,
+    target_type: DataType,
+    mode: str | int = ...,
+    saturate: bool = ...,
+    *,
+    span: Span | None = ...,
+) -> Tensor:
     """Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties away
-    from zero), floor, ceil, trunc or odd.
+    from zero), floor, ceil, trunc or odd. Out of range an integer keeps the low bits (floats through INT32; NaN is
+    0) and a float is infinite; with ``saturate`` each is the nearest there is.
     """
 @overload
 def cast(tile: ScalarLike, target_type: DataType, *, span: Span | None = ...) -> Scalar:
@@ -1498,20 +1517,32 @@ class tile:
         """lhs @ rhs over broadcast leading batch dimensions. `FlattenTileNdTo2D` writes one `matmul` a batch."""
 
     @staticmethod
-    def batch_matmul_acc(acc: Tile, lhs: Tile, rhs: Tile, *, span: Span | None = ...) -> Tile:
-        """acc += lhs @ rhs over broadcast leading batch dimensions, which acc must have."""
+    def batch_matmul_acc(
+        acc: Tile,
+        lhs: Tile,
+        rhs: Tile,
+        init_cond: ScalarLike | None = ...,
+        *,
+        span: Span | None = ...,
+    ) -> Tile:
+        """acc += lhs @ rhs over broadcast leading batch dimensions, which acc must have. Where ``init_cond`` (a BOOL
+        scalar) holds, acc is overwritten instead.
+        """
 
     @staticmethod
     def cast(
         tile: Tile,
         target_type: DataType,
         mode: str | int = ...,
+        saturate: bool = ...,
         *,
         tmp: Tile | None = ...,
         span: Span | None = ...,
     ) -> Tile:
         """Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties
-        away from zero), floor, ceil, trunc or odd. `SupplyScratch` makes ``tmp`` where the target works in scratch.
+        away from zero), floor, ceil, trunc or odd. Out of range an integer keeps the low bits (floats through INT32;
+        NaN is 0) and a float is infinite; with ``saturate`` each is the nearest there is. `SupplyScratch` makes
+        ``tmp``.
         """
 
     @staticmethod
@@ -2554,9 +2585,17 @@ class tensor:
         """
 
     @staticmethod
-    def cast(input: Tensor, target_type: DataType, mode: str | int = ..., *, span: Span | None = ...) -> Tensor:
+    def cast(
+        input: Tensor,
+        target_type: DataType,
+        mode: str | int = ...,
+        saturate: bool = ...,
+        *,
+        span: Span | None = ...,
+    ) -> Tensor:
         """Convert each element to ``target_type``, rounding as ``mode`` says: none, rint (ties to even), round (ties
-        away from zero), floor, ceil, trunc or odd.
+        away from zero), floor, ceil, trunc or odd. Out of range an integer keeps the low bits (floats through INT32;
+        NaN is 0) and a float is infinite; with ``saturate`` each is the nearest there is.
         """
 
     @staticmethod

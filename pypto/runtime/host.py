@@ -260,7 +260,7 @@ def _kind(dtype: DataType) -> str:
     return "float" if dtype.is_float() else "bool" if dtype is DataType.BOOL else "int"
 
 
-def _computed(function: Callable[..., Any], operands: Sequence[Any], expr: Expr) -> Any:
+def _computed(function: Callable[..., Any], operands: Sequence[Any], expr: BinaryExpr | UnaryExpr) -> Any:
     """What ``function`` makes of ``operands``, as ``expr`` holds it. Raises KernelValueError where nothing."""
     try:
         return _held(function(*operands), expr)

@@ -265,12 +265,13 @@ def _reduction(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     source = cv.tile(b["input"])
     *_, kind = call.op.name.split("_")
     rank = len(kind_of(source).shape)
-    axis, keep = b["axis"], b["keep_dim"]
-    along = call.op.name.split(".")[1].split("_")[0] if axis is None else {1: "row", 2: "col"}.get(rank - axis % rank)
+    default = 1 if call.op.name.startswith("tensor.row") else 2
+    axis, keep = (-default if b["axis"] is None else b["axis"]) % rank, b["keep_dim"]
+    along = {1: "row", 2: "col"}.get(rank - axis)
     if along is None:
         raise user_error(
             NotImplementedError,
-            f"{call.op.name} along dimension {axis % rank} of {dims_text(kind_of(source).shape)}: a core reduces the "
+            f"{call.op.name} along dimension {axis} of {dims_text(kind_of(source).shape)}: a core reduces the "
             "last two dimensions",
             call.span,
             "reshape the value so that the dimension is the last or the one before",
