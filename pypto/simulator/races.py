@@ -3,7 +3,9 @@
 An order is sure when it holds in every run, however the strands take turns. A wait for a signal comes after those
 notifications without which it could not have ended: each is left out in turn, with all that comes after it, and the
 values the others may give the cell are compared with what was waited for. That depends on the orders known so far, so
-it is repeated until no more follow. What is found is sure; of waits that mix setting and adding, not all may be.
+it is repeated until no more follow; where a race is left, what can happen at all without the one left out is followed
+step by step. Orders found are sure. For signals that are added to, all are found; for those that are set, a wait that
+several settings may end has none.
 """
 
 from __future__ import annotations
@@ -30,7 +32,16 @@ def find_race(events: Sequence[AnyEvent], strands: int, initial: Mapping[int, in
     groups = [group for group in _regions(accesses) if _may_race(group)]
     if not groups:
         return None
-    clocks = _Order(events, strands, initial).solve()
+    order = _Order(events, strands, initial)
+    race = _first_race(groups, accesses, order.solve())
+    if race is None or not order.refine():
+        return race
+    return _first_race(groups, accesses, order.solve())
+
+
+def _first_race(
+    groups: Sequence[Sequence[_Span]], accesses: Sequence[Access], clocks: Sequence[Clocks]
+) -> PtoError | None:
     before = {id(a): clock for a, clock in zip(accesses, clocks)}
     found = (_Region(group, before).race() for group in groups)
     return next((race for race in found if race is not None), None)
@@ -109,6 +120,52 @@ class _Order:
             else:
                 self.at[i] = here
         return found
+
+    def refine(self) -> bool:
+        """Add the signals without which a wait is never reached, or never ends; whether there were any."""
+        known = sum(map(len, self.sure.values()))
+        for left_out in sorted({i for cell in self.cells.values() for i in cell.events}):
+            happens = self._without(left_out)
+            for i, _ in self.waits:
+                if i > left_out and not happens[i]:
+                    self.sure[i].add(left_out)
+        return sum(map(len, self.sure.values())) > known
+
+    def _without(self, left_out: int) -> np.ndarray:
+        """Which events can happen without one of them; accesses do not count."""
+        happens = np.zeros(len(self.events), np.bool_)
+        points = {e.point: i for i, e in enumerate(self.events) if isinstance(e, Event)}
+        more = True
+        while more:
+            more = False
+            stuck: set[int] = set()
+            for i, event in enumerate(self.events):
+                strand = event.point.strand
+                if isinstance(event, Access) or happens[i] or strand in stuck:
+                    continue
+                if i == left_out or not self._can_happen(i, event, happens, points):
+                    stuck.add(strand)
+                else:
+                    happens[i] = more = True
+        return happens
+
+    def _can_happen(self, i: int, event: AnyEvent, happens: np.ndarray, points: Mapping[Point, int]) -> bool:
+        if isinstance(event, Event):
+            return all(happens[points[p]] for p in event.points if p in points)
+        if not isinstance(event, Await):
+            return True
+        for cell in event.cells:
+            signals = self.cells.get(cell)
+            if signals is None:
+                continue
+            there = happens[signals.events]
+            if there[[place < i for place in signals.events]].all():
+                continue
+            clocks = np.stack([self.at[place] for place in signals.events])
+            forced = there & (signals.clocks <= self.at[i][signals.strands])
+            if not _could_end(event, signals, forced, there & ~forced, clocks, self.initial.get(cell, 0)):
+                return False
+        return True
 
     def _implied(self, place: int, wait: Await, cell: int) -> None:
         """Add the signals without which ``wait`` could not have ended."""
