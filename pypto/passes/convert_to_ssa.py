@@ -19,7 +19,7 @@ from ..ir.enums import ParamDirection
 from ..ir.expr import Call, Expr, IterArg, Var, const_value
 from ..ir.naming import versioned
 from ..ir.node import IRNode, NodeList, same_objects, updated
-from ..ir.program import Function
+from ..ir.program import Function, Program
 from ..ir.scalar import scalar_const
 from ..ir.stmt import (
     AssignStmt,
@@ -33,9 +33,9 @@ from ..ir.stmt import (
     seq,
 )
 from ..ir.types import ScalarType, ShapedType, TensorType, TileType, Type, same_but_region
-from ..ir.visitor import Rewriter, Visitor, splice
+from ..ir.visitor import Rewriter, Visitor, find_all, splice
 from ..ops.registry import rebind
-from .base import P, Pass, function_pass
+from .base import P, Pass, program_pass
 from .join_regions import has_regions, join_regions, same_region
 from .stale_aliases import check_aliases
 
@@ -45,11 +45,13 @@ _NOTHING: frozenset[Var] = frozenset()
 
 def convert_to_ssa() -> Pass:
     """The pass; see the module."""
-    return function_pass("ConvertToSSA", _convert, produces={P.SSAForm}, invalidates={P.NormalizedStmtStructure})
+    return program_pass("ConvertToSSA", _convert, produces={P.SSAForm}, invalidates={P.NormalizedStmtStructure})
 
 
-def _convert(function: Function) -> Function:
-    return _Converter(function, rename=True).run()
+def _convert(program: Program) -> Program:
+    made = program.map_functions(lambda f: _Converter(f, rename=True).run())
+    check_aliases(made.functions.values())
+    return made
 
 
 def restore_ssa(function: Function) -> Function:
@@ -213,7 +215,6 @@ class _Converter(Rewriter):
         body = self.rewrite(f.body)
         returns = self.rewrite_list(f.return_types, self.rewrite_type)
         made = f.replace(params=params, body=body, return_types=returns, attrs=self.rewrite_mapping(f.attrs))
-        check_aliases(made)
         return join_regions(made) if self._regional else made
 
     def _define_params(self, f: Function) -> NodeList:
@@ -488,9 +489,11 @@ class _Converter(Rewriter):
     def _start_of(self, var: Var, loop: ForStmt | WhileStmt) -> Expr:
         """What a variable first assigned in ``loop`` holds before it: the Out parameter it writes back."""
         type = self.rewrite_type(var.type)
-        for param in self._out_params:
-            if param.type == type:
-                return param
+        params = [p for p in self._out_params if p.type == type]
+        operands = {self.vars.get(v) for s in find_all(loop.body, AssignStmt) if s.var is var for v in _reads(s.value)}
+        written = [p for p in params if p in operands]
+        if written or (params and _runs(loop)):
+            return (written or params)[0]
         if isinstance(type, ScalarType) and var in self._flows.of(loop.body).always and _runs(loop):
             return scalar_const(0, type.dtype, var.span)
         raise user_error(

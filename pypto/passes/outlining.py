@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from typing import Any
 
 from ..ir.enums import ParamDirection
@@ -68,11 +69,15 @@ def holds_call(expr: Expr) -> bool:
 
 
 class _BindStores(Rewriter):
-    """Names the result of every store that stands alone: ``store(t, at, out)`` becomes ``out = store(t, at, out)``."""
+    """Names the result of stores that stand alone: ``store(t, at, out)`` becomes ``out = store(t, at, out)``."""
+
+    def __init__(self, targets: Container[Var] | None = None) -> None:
+        super().__init__()
+        self._targets = targets
 
     def visit_eval_stmt(self, op: EvalStmt) -> Stmt:
         target = written_arg(op.expr)
-        if not isinstance(target, Var):
+        if not isinstance(target, Var) or (self._targets is not None and target not in self._targets):
             return op
         return AssignStmt(target, op.expr, op.span, op.leading_comments)
 
@@ -81,6 +86,12 @@ def with_stores_bound(function: Function, *regions: type[ScopeStmt]) -> Function
     """``function`` in SSA form, the stores in its outermost ``regions`` bound to variables; itself when it is so."""
     bound = _BindInRegions(regions).rewrite(function)
     return restore_ssa(bound) if bound is not function or Uses(function).redefined else function
+
+
+def with_stores_to_bound(function: Function, targets: Container[Var]) -> Function:
+    """``function`` in SSA form, stores to ``targets`` bound to variables; itself when there are none."""
+    bound = _BindStores(targets).rewrite(function)
+    return restore_ssa(bound) if bound is not function else function
 
 
 class _BindInRegions(Rewriter):

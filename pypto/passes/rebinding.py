@@ -78,14 +78,17 @@ class _Rebinder(Rewriter):
         if isinstance(op, WhileStmt):
             changes["condition"] = self.rewrite(op.condition)
         body = self._body(op.body, True, *op.iter_args, *own)
-        if isinstance(op, ForStmt) and not op.return_vars:
+        if not op.return_vars:
             self._defined |= self._inner
         results = self.rewrite_list(op.return_vars, self.define)
         self._defined.update(op.return_vars)
         return op.replace(**changes, iter_args=iter_args, body=body, return_vars=results)
 
     def visit_scope_stmt(self, op: ScopeStmt) -> Stmt:
-        return op.replace(**scope_fields(self, op), body=self._body(op.body, True))
+        fields = scope_fields(self, op)
+        body = self._body(op.body, True)
+        self._defined |= self._inner
+        return op.replace(**fields, body=body)
 
     def visit_function(self, op: Function) -> Function:
         return op.replace(body=self._body(op.body, True, *op.params))

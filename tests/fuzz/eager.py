@@ -281,7 +281,7 @@ _MEMBERS: dict[str, Any] = {
     "min": lambda a, b: _pick(a, b, min), "max": lambda a, b: _pick(a, b, max),
     "const": lambda value, dtype: Number(value, dtype),
     "move": lambda a, target_memory: a, "Mem": SimpleNamespace(Mat=None, Vec=None),
-    "FunctionType": SimpleNamespace(InCore=None, Orchestration=None),
+    "FunctionType": SimpleNamespace(InCore=None, Orchestration=None, Inline=None),
     "Level": SimpleNamespace(CORE_GROUP=None), "at": Region, "manual_scope": Region,
     "spmd": numbers,
     "create_tensor": lambda shape, dtype: np.zeros(_ints(shape), NUMPY[dtype]).view(Tensor),

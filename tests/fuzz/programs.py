@@ -130,6 +130,19 @@ _KERNELS = f"""
         t = pl.load(a, [{ROWS - 8} - i * 8, 0], [8, {COLS}])
         o = pl.store(pl.sub(t, 1.0), [i * 8, 0], o)
         return o
+
+    @pl.function(type=pl.FunctionType.Inline)
+    def again(self, a: {TENSOR}, o: {TENSOR}) -> {TENSOR}:
+        o = self.accumulate(a, o)
+        return o
+
+    @pl.function(type=pl.FunctionType.Inline)
+    def several(self, a: {TENSOR}, n: pl.Scalar[pl.INDEX], o: {TENSOR}) -> {TENSOR}:
+        for j in pl.range(n):
+            o = self.rows(a, j % 4, o)
+        if n > 2:
+            o = self.accumulate(a, o)
+        return o
 """
 
 
@@ -154,16 +167,24 @@ class HostProgram:
         self.lines.append("    " * depth + line)
 
     def statement(self, depth: int, index: str = "") -> None:
-        kind = self.choose(["call", "call", "loop", "branch", "blocks"] if depth < 4 else ["call"])
-        if kind == "call":
+        kind = self.choose(["call", "call", "loop", "branch", "blocks", "count"] if depth < 4 else ["call"])
+        if kind == "count":
+            self.emit(depth, f"w{depth} = pl.const(0, pl.INDEX)")
+            self.emit(depth, f"while w{depth} < {self.choose(['n', '2', '0'])}:")
+            for _ in range(self.choose([1, 2])):
+                self.statement(depth + 1, "0")
+            self.emit(depth + 1, f"w{depth} = w{depth} + 1")
+        elif kind == "call":
             out = self.choose(["s", "y"])
             source = self.choose([t for t in ("x", "s", "y") if t != out])
-            row = index or self.choose(["0", "3"])
+            row, trips = index or self.choose(["0", "3"]), self.choose(["n", "0", "3"])
             self.emit(depth, self.choose([f"{out} = self.accumulate({source}, {out})",
                                           f"{out} = self.rows({source}, {row}, {out})",
-                                          f"{out} = self.scale({source}, {out})"]))  # fmt: skip
+                                          f"{out} = self.scale({source}, {out})",
+                                          f"{out} = self.again({source}, {out})",
+                                          f"{out} = self.several({source}, {trips}, {out})"]))  # fmt: skip
         elif kind == "loop":
-            self.emit(depth, f"for i{depth} in pl.range({self.choose(['2', 'n', '4', '1, 3'])}):")
+            self.emit(depth, f"for i{depth} in pl.range({self.choose(['2', 'n', '4', '1, 3', '0'])}):")
             for _ in range(self.choose([1, 2])):
                 self.statement(depth + 1, f"i{depth}")
         elif kind == "branch":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from flow_programs import FlowFunction
 from harness import Outcome, check_mutant, check_program, check_vector_kernel
 from hypothesis import HealthCheck, given, settings, strategies as st
 from mutate import mutated
@@ -41,7 +42,7 @@ def test_vector_kernels(target: str):
     run()
 
 
-@pytest.mark.parametrize("generator", [TensorFunction, HostProgram, Matmul])
+@pytest.mark.parametrize("generator", [TensorFunction, HostProgram, Matmul, FlowFunction])
 def test_programs(generator: Any):
     @QUICK
     @given(source=texts(generator))

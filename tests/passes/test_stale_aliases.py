@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import pypto.language as pl
+from pypto import ir
 from pypto.errors import KernelValueError
+from pypto.passes import convert_to_ssa, stale_aliases
 
 
 def program(*lines: str):
@@ -43,6 +45,112 @@ def test_a_name_of_what_was_overwritten_is_refused(case: str) -> None:
         pl.compile(program(*STALE[case]))
     text = str(caught.value)
     assert ("pl.slice(t," if case == "a part" else "pl.neg(") in text and "a tensor of its own" in text
+
+
+OLD = {
+    "a region's result, in the next region": [
+        AT, "    v = pl.mul(y, 2.0)", AT, "    t = pl.assemble(v, x, [0, 0])",
+        AT, "    o = pl.assemble(o, pl.sub(t, v), [0, 0])"],
+    "a parameter, in the next region": [
+        AT, "    t = pl.assemble(y, x, [0, 0])", AT, "    o = pl.assemble(o, pl.sub(t, y), [0, 0])"],
+    "a parameter, assembled in the same region": [
+        AT, "    t = pl.assemble(y, x, [0, 0])", "    o = pl.assemble(o, y, [0, 0])"],
+    "a window of it in the same region": [
+        AT, "    t = pl.assemble(y, x, [0, 0])", "    o = pl.assemble(o, y[0:8, :], [8, 0])"],
+    "as a target again": [
+        AT, "    t = pl.assemble(y, x, [0, 0])", "    u = pl.assemble(y, x, [8, 0])",
+        "    o = pl.assemble(o, u[0:8, :], [0, 0])"],
+    "as a target in the next iteration": [
+        AT, "    for i in pl.range(2):", "        t = pl.assemble(y, x, [i * 8, 0])",
+        "        o = pl.assemble(o, t[0:8, :], [0, 0])"],
+    "in the next iteration of the host": [
+        "for i in pl.range(2):", f"    {AT}", "        t = pl.assemble(y, x, [0, 0])",
+        "        o = pl.assemble(o, pl.add(t, y), [0, 0])"],
+    "after one branch wrote": [
+        AT, "    t = pl.mul(y, 2.0)", "    if n > 0:", "        t = pl.assemble(y, x, [0, 0])",
+        AT, "    o = pl.assemble(o, pl.add(t, y), [0, 0])"],
+    "a view of the host": [
+        "v = pl.slice(y, [8, 64], [0, 0])", AT, "    y = pl.assemble(y, x, [0, 0])",
+        AT, "    o = pl.assemble(o, pl.neg(v), [0, 0])"],
+    "written through a view of the host": [
+        "v = pl.slice(y, [8, 64], [0, 0])", AT, "    t = pl.assemble(v, x, [0, 0])",
+        AT, "    o = pl.assemble(o, pl.add(t, y[0:8, :]), [0, 0])"],
+    "a matrix operand": [
+        AT, "    v = pl.mul(y, 2.0)", AT, "    t = pl.assemble(v, x, [0, 0])", "    u = pl.matmul(v, x, b_trans=True)",
+        "    o = pl.assemble(o, u, [0, 0])"],
+    "stored to, then loaded": [
+        AT, "    t = pl.store(pl.load(x, [0, 0], [8, 64]), [0, 0], y)",
+        "    o = pl.store(pl.load(y, [0, 0], [8, 64]), [0, 0], o)"],
+    "carried": [
+        AT, "    for i in pl.range(2):", "        t = pl.assemble(y, x, [0, 0])", AT,
+        "    for i in pl.range(2):", "        o = pl.assemble(o, pl.add(y, 1.0), [0, 0])"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OLD)
+def test_the_old_name_of_what_was_written_in_place_is_refused_where_it_is_read(case: str) -> None:
+    with pytest.raises(KernelValueError, match="is overwritten .*, under another name, before '[yv]' is read here"):
+        pl.compile(program(*OLD[case]))
+
+
+def test_returning_an_old_name_is_refused() -> None:
+    with pytest.raises(KernelValueError, match="the memory of 'o' is overwritten"):
+        pl.compile(program(AT, "    t = pl.assemble(o, x, [0, 0])"))
+
+
+COPIES = {
+    "an operator in the same region": [
+        AT, "    t = pl.assemble(y, x, [0, 0])", "    o = pl.assemble(o, pl.sub(t, y), [0, 0])"],
+    "all in one region": [
+        AT, "    v = pl.mul(y, 1.0)", "    t = pl.assemble(v, x, [0, 0])",
+        "    o = pl.assemble(o, pl.sub(t, v), [0, 0])"],
+    "computed and assembled in one region, read in the next": [
+        AT, "    v = pl.mul(y, 1.0)", "    t = pl.assemble(v, x, [0, 0])",
+        AT, "    o = pl.assemble(o, pl.sub(t, v), [0, 0])"],
+    "a copy, as the message says": [
+        AT, "    v = pl.mul(y, 1.0)", AT, "    copy = pl.add(v, 0.0)", "    copy = pl.assemble(copy, x, [0, 0])",
+        AT, "    o = pl.assemble(o, pl.sub(copy, v), [0, 0])"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COPIES)
+def test_old_names_that_are_right(case: str) -> None:
+    x, y, o = np.ones((8, 64), np.float32), np.full((32, 64), 3, np.float32), np.zeros((32, 64), np.float32)
+    pl.compile(program(*COPIES[case]))(x, 0, y, o)
+    assert (o[:8] == -2).all() and (o[8:] == 0).all()
+
+
+def test_the_check_is_linear_in_the_depth_of_loops() -> None:
+    seen = []
+
+    class Counting(stale_aliases._Names):
+        def visit_assign_stmt(self, op):
+            seen.append(op)
+            super().visit_assign_stmt(op)
+
+    depth = 12
+    loops = [f"{'    ' * i}for i{i} in pl.range(2):" for i in range(depth)]
+    lines = [*loops, f"{'    ' * depth}{AT}", f"{'    ' * depth}    {WRITE}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stale_aliases, "_Names", Counting)
+        convert_to_ssa()(ir.Program([program(*lines)], "p"))
+    assert len(seen) == len(set(seen)) == 1
+
+
+def test_a_store_of_its_own_is_seen_by_operators_after_it() -> None:
+    kernel = pl.parse("""
+import pypto.language as pl
+
+@pl.function(type=pl.FunctionType.InCore)
+def k(x: pl.Tensor[[8, 64], pl.FP32], y: pl.InOut[pl.Tensor[[32, 64], pl.FP32]],
+      o: pl.InOut[pl.Tensor[[32, 64], pl.FP32]]):
+    pl.store(pl.load(x, [0, 0], [8, 64]), [0, 0], y)
+    o = pl.assemble(o, pl.add(y, 1.0), [0, 0])
+    return o
+""")
+    x, y, o = np.ones((8, 64), np.float32), np.full((32, 64), 3, np.float32), np.zeros((32, 64), np.float32)
+    pl.compile(kernel)(x, y, o)
+    assert (o[:8] == 2).all() and (o[8:] == 4).all()
 
 
 FRESH = {

@@ -10,6 +10,8 @@ from __future__ import annotations
 from ...ir.program import Function, Program, summarize
 from ..base import P, Pass, program_pass
 from ..join_regions import join_regions
+from ..outlining import with_stores_to_bound
+from .count_up import count_up
 from .interface import check_write_paths, follow, upgrade_directions
 from .plan import plan_function
 from .rewrite import Converter
@@ -41,8 +43,14 @@ def _run(program: Program) -> Program:
 def _convert(function: Function, made: dict[str, Function], added: dict[str, int]) -> tuple[Function, int]:
     changed = function
     if function.is_incore:
-        source = bulk_stores(function)
-        converter = Converter(source, plan_function(source))
+        source = count_up(bulk_stores(function))
+        plan = plan_function(source)
+        if plan.loads:
+            # What is loaded where it is defined has to be defined anew where it is stored to.
+            bound = with_stores_to_bound(source, plan.loads)
+            if bound is not source:
+                source, plan = bound, plan_function(bound)
+        converter = Converter(source, plan)
         changed = converter.convert()
         if converter.uneven:
             changed = join_regions(changed)

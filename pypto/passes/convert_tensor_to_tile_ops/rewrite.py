@@ -28,8 +28,9 @@ from ...ir.types import TensorType, TileType, TupleType, Type
 from ...ops.registry import Bound, decl_of, get_decl, rebind
 from ...ops.rules import all_same, dim_text, dims_text, value as static_value
 from ..emitting import EmittingRewriter, build, kind_of
+from ..operand_roles import Role, computes_tile, role_of
 from . import expand_clone as expand_clone, rules_comm as rules_comm, rules_index as rules_index
-from .plan import MAT, VEC, Plan, Role, computes_tile, is_tensor, role_of
+from .plan import MAT, VEC, Plan, is_tensor
 from .rules import RULES
 
 

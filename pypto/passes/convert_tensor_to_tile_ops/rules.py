@@ -15,7 +15,7 @@ from ...ops.rules import all_same, common_region, dims_text, same, value
 from ...ops.tile_gather import compare_scratch
 from ...ops.tile_reduce import ARG_WHAT, WHAT
 from ..emitting import EmittingRewriter, build, kind_of, registering
-from .plan import Role, role_of
+from ..operand_roles import Role, role_of
 
 if TYPE_CHECKING:
     from .rewrite import Converter

@@ -79,7 +79,7 @@ def _dimensions(*types: Type) -> set[Var]:
 
 
 class SSAForm(_Scopes):
-    """Every variable is defined once, used in its scope, and loops and branches yield what they return."""
+    """Every variable is defined once, before its uses and in their scope; loops and branches yield what they return."""
 
     name = "SSAVerify"
 
@@ -91,9 +91,15 @@ class SSAForm(_Scopes):
         super().define(var)
 
     def use(self, var: Var) -> None:
-        if var not in self.visible and var in self.defined:
+        if var in self.visible or var in self.free:
+            return
+        if var in self.defined:
             self.report(
                 f"Variable '{var.name_hint}' is used outside its defining scope", var.span, SCOPE_VIOLATION
+            )
+        else:
+            self.report(
+                f"Variable '{var.name_hint}' is used where no definition of it comes before", var.span, USE_BEFORE_DEF
             )
 
     def visit_for_stmt(self, op: ForStmt) -> None:

@@ -107,6 +107,15 @@ def test_scopes_end():
     assert messages(reading(r), P.SSAForm, P.UseAfterDef) == []
 
 
+def test_a_variable_nothing_defines_is_found_in_ssa_form():
+    a, free = ir.Var("a", I64), ir.Var("y", I64)
+    subject = program(ir.seq([ir.AssignStmt(ir.Var("t", I64), a), ir.ReturnStmt([free])]), [a], [I64])
+    assert messages(subject, P.SSAForm) == ["Variable 'y' is used where no definition of it comes before"]
+    keep = passes.create_function_pass(lambda f: f, produced={P.SSAForm})
+    with pytest.raises(VerificationError, match="Variable 'y' is used"):
+        passes.PassPipeline([keep]).run(subject)
+
+
 def test_before_ssa_form_what_a_body_assigns_outlives_it():
     a, c, t, i = ir.Var("a", I64), ir.Var("c", BOOL), ir.Var("t", I64), ir.Var("i", INDEX)
     for body in (ir.IfStmt(c, ir.AssignStmt(t, a)), ir.ForStmt(i, *index(0, 4, 1), [], ir.AssignStmt(t, a), [])):
