@@ -460,7 +460,7 @@ def concat(src0: Tensor, src1: Tensor, *, span: Span | None = ...) -> Tensor:
 def concat_idx(src0: Tile, src1: Tile, count0: Tile, count1: Tile, *, span: Span | None = ...) -> Tile:
     """Row by row, the first ``count0`` columns of ``src0`` and then the first ``count1`` of ``src1``.
 
-    The counts are the first column of row-major integer tiles; what they leave of a row is not written.
+    The counts are the first column of row-major INT8 tiles; what they leave of a row is not written.
     """
 
 @overload
@@ -1643,7 +1643,7 @@ class tile:
     def concat_idx(src0: Tile, src1: Tile, count0: Tile, count1: Tile, *, span: Span | None = ...) -> Tile:
         """Row by row, the first ``count0`` columns of ``src0`` and then the first ``count1`` of ``src1``.
 
-        The counts are the first column of row-major integer tiles; what they leave of a row is not written.
+        The counts are the first column of row-major INT8 tiles; what they leave of a row is not written.
         """
 
     @staticmethod

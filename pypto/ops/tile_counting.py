@@ -71,7 +71,11 @@ def _concat_idx(b: Bound) -> Type:
     left, right = b.type("src0"), b.type("src1")
     check_same_dtype(b, "src0", "src1")
     check_same_dtype(b, "count0", "count1")
-    check_dtype(b, "count0", (_D.INT8, _D.INT16, _D.INT32))
+    if b.type("count0").dtype != _D.INT8:
+        raise b.fail(
+            f"takes counts in INT8, got {b.type('count0').dtype}: the instruction divides wider ones by their size",
+            hint="pl.cast the counts to pl.INT8, or load them so",
+        )
     for name in ("src0", "src1", "count0", "count1"):
         check_rank(b, name, 2)
         if not same(valid_of(b, name)[0], valid_of(b, "src0")[0]):
@@ -88,7 +92,7 @@ declare(
     "in src0: tile, in src1: tile, in count0: tile, in count1: tile",
     _concat_idx,
     "Row by row, the first ``count0`` columns of ``src0`` and then the first ``count1`` of ``src1``.\n\n"
-    "The counts are the first column of row-major integer tiles; what they leave of a row is not written.",
+    "The counts are the first column of row-major INT8 tiles; what they leave of a row is not written.",
     spaces=vec("src0", "src1", "count0", "count1"),
     result_space=_M.Vec,
     pto=Pto("pto.tconcatidx", ("src0", "src1", "count0", "count1")),

@@ -228,7 +228,7 @@ pl.store(pl.tile.slice(r, [16, 32], [0, 0]), [0, 0], y0)
     def counts(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator, along: int = 0) -> Array:
         return ordinary(dtype, shape, rng) if along < 2 else rng.integers(20, 60, shape).astype(dtype)
 
-    index = ((16, 32), D.INT32)
+    index = ((16, 32), D.INT8)
     script = Script("tile.concat_idx", concat, [(16, 64), (16, 64), index, index], [(16, 32)], joined, make=counts)
     cases = [script.case(fixed(D.INT8, D.INT16, D.INT32, D.FP16, D.BF16, D.FP32))]
     histogram = """

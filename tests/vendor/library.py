@@ -22,8 +22,8 @@ _STDFLOAT = """#pragma once
 namespace std { using bfloat16_t = __bf16; }
 extern "C" __attribute__((weak)) __bf16 __truncsfbf2(float x) {
   uint32_t bits = __builtin_bit_cast(uint32_t, x);
-  uint32_t up = x != x ? 0x400000 : 0x7fff + ((bits >> 16) & 1);
-  return __builtin_bit_cast(__bf16, (uint16_t) ((bits + up) >> 16));
+  bits = x != x ? bits | 0x400000 : bits + 0x7fff + ((bits >> 16) & 1);
+  return __builtin_bit_cast(__bf16, (uint16_t) (bits >> 16));
 }
 extern "C" __attribute__((weak)) __bf16 __truncdfbf2(double x) { return __truncsfbf2((float) x); }
 """

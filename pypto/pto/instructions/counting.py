@@ -125,12 +125,12 @@ declare(
         same_dtype("dst", "src0", "src1"),
         dtypes("dst", "i8 i16 i32 f16 bf16 f32"),
         same_dtype("src0Idx", "src1Idx"),
-        dtypes("src0Idx", "i8 i16 i32"),
+        dtypes("src0Idx", "i8"),
         row_major("src0", "src1", "src0Idx", "src1Idx", "dst"),
         *(valid_axis("dst", name, 0) for name in ("src0", "src1", "src0Idx", "src1Idx")),
     ),
     bind=_joined,
     cost=vector_cost(2),
     doc="Row by row, as many columns of src0 as src0Idx says, then of src1 as src1Idx says; the rest of dst is left "
-    "alone.",
+    "alone. The library divides counts by their own size: only those of one byte are counts.",
 )
