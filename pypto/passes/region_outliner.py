@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..dtypes import DataType
+from ..errors import user_error
 from ..ir.enums import FunctionType
 from ..ir.expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, Var
+from ..ir.naming import written_name
 from ..ir.program import Function, Program
 from ..ir.stmt import AssignStmt, EvalStmt, ReturnStmt, ScopeStmt, Stmt, flatten_to_stmts, seq
 from ..ir.types import ScalarType, TupleType, Type, UnknownType
@@ -66,6 +68,8 @@ class RegionOutliner(Hoister):
         results = [v for v in inner.defined if self._uses.count[v] > inner.count[v]]
         shared = _shared_scalars(op.body, captured, results)
         results = [v for v in results if v not in shared]
+        if self.func_type is FunctionType.InCore:
+            _check_results(results)
         gvar = GlobalVar(self._name(op))
         buffers = Buffers(op.body, captured, self._program)
         self.made[gvar] = self._region_function(gvar.name, op, captured, results, buffers, attrs, body or op.body)
@@ -149,6 +153,18 @@ class RegionOutliner(Hoister):
         whole = Var("ret", call.type, op.span)
         parts = [AssignStmt(v, TupleGetItemExpr(whole, i, op.span), op.span) for i, v in enumerate(targets)]
         return [AssignStmt(whole, call, op.span, op.leading_comments), *parts]
+
+
+def _check_results(results: list[Var]) -> None:
+    for var in results:
+        if isinstance(var.type, ScalarType):
+            name = written_name(var.name_hint)
+            raise user_error(
+                ValueError,
+                f"{name!r} is computed in the region and read after it, and a task hands back tensors, not scalars",
+                var.span,
+                f"compute {name!r} outside the region, from what is known there, or write it to a tensor",
+            )
 
 
 def _shared_scalars(body: Stmt, captured: list[Var], results: list[Var]) -> dict[Var, AssignStmt]:

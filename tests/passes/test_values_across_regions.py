@@ -175,3 +175,17 @@ def test_name_of_one_arm_is_refused_where_it_is_read_after_the_region():
             return y
         """, None)  # fmt: skip
     assert "return y" in str(caught.value)
+
+
+def test_scalar_that_only_the_loop_of_a_region_knows_is_refused():
+    with pytest.raises(ValueError, match="'s' is computed in the region and read after it"):
+        check(f"""
+            s = n
+            {AT}
+                for i in pl.range(n):
+                    w = pl.mul(x, 2.0)
+                    s = i + 1
+            {AT}
+                y = pl.mul(z, pl.cast(s, pl.FP32))
+            return y
+        """, None)  # fmt: skip
