@@ -233,8 +233,6 @@ class Window:
         strand, array = self.buffer.strand, self.array
         if strand is None:
             return
-        if self.buffer.changed is not None and self.dtype == np.int32 and data.shape == self.matrix_shape():
-            strand.signal(array, data.ravel().tolist(), combine is np.add)
         kind = kind or _ATOMIC.get(combine)
         if data.shape == self.matrix_shape():
             strand.write(array, self.buffer.name, None, kind, data)
@@ -242,6 +240,9 @@ class Window:
             rows, cols = data.shape
             where = np.unravel_index(self._numbers()[:rows, :cols], self.shape)
             strand.write(array, self.buffer.name, where, kind, data)
+        if self.buffer.changed is not None and self.dtype == np.int32 and data.shape == self.matrix_shape():
+            # Who hears of the value comes after the write of it.
+            strand.signal(array, data.ravel().tolist(), combine is np.add)
 
     def write(self, data: np.ndarray, combine: Combine | None, kind: str | None = None) -> None:
         """Set the leading rows and columns from ``data``, or combine what is there with it."""

@@ -240,6 +240,25 @@ def test_what_a_peer_stored_is_read_after_a_wait_for_what_it_notified_then(waits
         assert [args[3][0, 0] for args in run()] == [2, 0, 1]
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_signal_is_read_after_a_wait_for_it(waits):
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(arrived: pld.DistributedTensor[[1], pl.INT32], y: pl.Out[pl.Tensor[[1], pl.INT32]]):
+        ctx = pld.get_comm_ctx(arrived)
+        pld.system.notify(arrived, (pld.rank(ctx) + 1) % pld.nranks(ctx), [0], 7)
+        if waits:
+            pld.system.wait(arrived, [0], 7, cmp=pld.WaitCmp.Eq)
+        pl.write(y, [0], pl.read(arrived, [0]))
+
+    def run():
+        return ranks_of(kernel, 2, lambda r: signal(1), lambda r: signal(1))
+
+    if waits:
+        assert [args[1].tolist() for args in run()] == [[7], [7]]
+    else:
+        refused(run, "a race: rank", "window 'arrived'")
+
+
 def test_all_ranks_that_store_to_one_place_race():
     @pl.function(type=pl.FunctionType.InCore)
     def kernel(x: pl.Tensor[[16, 64], pl.FP32], inbox: pld.DistributedTensor[[16, 64], pl.FP32]):
