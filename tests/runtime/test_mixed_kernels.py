@@ -288,8 +288,8 @@ def test_the_cube_runs_ahead(target: str, trips: int, stage: int) -> None:
     compiled = pl.compile(Pipeline, target=target)
     out = np.zeros((96, 32), F32)
     compiled(*given.values(), out)
-    e = np.exp(product(given["a"], given["b"])).astype(F16)
-    np.testing.assert_allclose(out[: 16 * trips], product(e, given["w"])[: 16 * trips], rtol=1e-5, atol=1e-5)
+    e = np.exp(product(given["a"], given["b"])).astype(F16)  # equal but for roundings to FP16
+    np.testing.assert_allclose(out[: 16 * trips], product(e, given["w"])[: 16 * trips], rtol=2e-3, atol=2e-3)
     assert not out[16 * trips :].any()
 
 
