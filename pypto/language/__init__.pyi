@@ -707,7 +707,7 @@ def matmul(
     span: Span | None = ...,
 ) -> Tensor:
     """lhs @ rhs, over broadcast leading batch dimensions. ``a_trans`` / ``b_trans`` exchange an operand's last two
-    dimensions; ``out_dtype`` is the operands' dtype unless stated.
+    dimensions; ``out_dtype``, unless stated, is the operands' dtype for floating point and INT32 for integers.
     """
 
 @overload
@@ -2846,7 +2846,7 @@ class tensor:
         span: Span | None = ...,
     ) -> Tensor:
         """lhs @ rhs, over broadcast leading batch dimensions. ``a_trans`` / ``b_trans`` exchange an operand's last two
-        dimensions; ``out_dtype`` is the operands' dtype unless stated.
+        dimensions; ``out_dtype``, unless stated, is the operands' dtype for floating point and INT32 for integers.
         """
 
     @staticmethod

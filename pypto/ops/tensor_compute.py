@@ -219,7 +219,8 @@ def _matmul(b: Bound) -> Type:
         shape.append(rows)
     if len(right.shape) > 1:
         shape.append(columns)
-    dtype = b["out_dtype"] or promote(left.dtype, right.dtype)
+    met = promote(left.dtype, right.dtype)
+    dtype = b["out_dtype"] or (accumulator_dtype(met) if met.is_int() else met)
     return tensor_type(shape, dtype, _product_region(b, shape))
 
 
@@ -238,7 +239,7 @@ declare(
     f"in lhs: tensor, in rhs: tensor, attr out_dtype: DataType? = None, {_FLAGS}, attr c_matrix_nz: bool = False",
     _matmul,
     "lhs @ rhs, over broadcast leading batch dimensions. ``a_trans`` / ``b_trans`` exchange an operand's last two "
-    "dimensions; ``out_dtype`` is the operands' dtype unless stated.",
+    "dimensions; ``out_dtype``, unless stated, is the operands' dtype for floating point and INT32 for integers.",
     tile_form="tile.matmul",
 )
 

@@ -95,8 +95,12 @@ def _create(b: Bound) -> Type:
         known = value(dim)
         if known is not None and known < 0:
             raise b.fail(f"requires dimensions to be >= 0, got {dims_text(b.dims('shape'))}")
+    first, dtype = b["init_value"], b["dtype"]
+    low, high = dtype.int_range() if dtype.is_int() else (0, 0)
+    if first is not None and dtype.is_int() and not (first == int(first) and low <= first <= high):
+        raise b.fail(f"cannot fill {dtype} elements with init_value={first}")
     view = None if layout is _ND else TensorView((), layout)
-    return TensorType(b.dims("shape"), b["dtype"], None, view)
+    return TensorType(b.dims("shape"), dtype, None, view)
 
 
 declare(

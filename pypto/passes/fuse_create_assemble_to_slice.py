@@ -53,6 +53,12 @@ def _fuse(program: Program) -> Program:
     return program.map_functions(change)
 
 
+def _creates(stmt: AssignStmt) -> bool:
+    """Whether ``stmt`` makes a tensor that holds nothing yet."""
+    call = call_of(stmt, "tensor.create")
+    return call is not None and call.kwargs.get("init_value") is None
+
+
 def _assemble_of(stmt: Stmt) -> Call | None:
     return call_of(stmt, "tensor.assemble") if isinstance(stmt, AssignStmt) else None
 
@@ -106,7 +112,7 @@ class _Planner(Visitor):
         self.visit(function.body)
 
     def visit_seq_stmts(self, op: SeqStmts) -> None:
-        creates = {s.var: s for s in op.stmts if isinstance(s, AssignStmt) and call_of(s, "tensor.create")}
+        creates = {s.var: s for s in op.stmts if isinstance(s, AssignStmt) and _creates(s)}
         if creates:
             block = _Block(op.stmts, self._roots)
             for i, stmt in enumerate(op.stmts):

@@ -282,9 +282,13 @@ def _held(value: Any, expr: Expr) -> Any:
 
 
 def _create(host: Host, bound: Bound, call: Call) -> np.ndarray:
+    import numpy as np
+
     from ..simulator.window import unwritten
 
     type = tensor_type_of(call)
+    if bound["init_value"] is not None:
+        return np.full(host._ints(type.shape), bound["init_value"], type.dtype.numpy)
     made = unwritten(host._ints(type.shape), type.dtype.numpy)
     if host.strand is not None:
         host.strand.trace.add_fresh(made, f"the tensor made at {Location.of(call.span)}")

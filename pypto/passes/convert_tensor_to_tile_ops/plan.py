@@ -94,7 +94,8 @@ class _Collector(Visitor):
 
     def _result(self, var: Var, call: Call) -> None:
         decl = decl_of(call)
-        self.facts.results[var] = call.op.name
+        # What is created with a value is computed: a parameter in its place would begin with something else.
+        self.facts.results[var] = call.op.name if call.kwargs.get("init_value") is None else "tensor.full"
         for i, arg in enumerate(call.args):
             if not isinstance(arg, Var) or not is_tensor(arg):
                 continue

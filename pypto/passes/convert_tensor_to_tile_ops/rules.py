@@ -37,7 +37,18 @@ def _create(cv: Converter, call: Call, space: MemorySpace) -> Expr:
     if cv.result is not None and cv.result in cv.plan.outputs:
         return cv.vars[cv.result]
     b = cv.bound(call)
-    return build("tile.create", cv.rewrite(b["shape"]), span=call.span, dtype=b["dtype"], target_memory=VEC)
+    if b["layout"] is not TensorLayout.ND:
+        raise user_error(
+            ValueError,
+            f"pl.create_tensor with layout={b['layout'].name} on chip: a tile has the layout of its memory",
+            call.span,
+            "create the tensor outside the region",
+        )
+    # Of the keywords, manual_dep is about tasks, whose dependencies know of no tile.
+    shape, filled = cv.rewrite(b["shape"]), cv.keywords(call).get("init_value")
+    if filled is not None:
+        return build("tile.full", shape, span=call.span, dtype=b["dtype"], value=filled)
+    return build("tile.create", shape, span=call.span, dtype=b["dtype"], target_memory=VEC)
 
 
 @rule("tensor.create_l1")
