@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from ..backend.target import Target
 from ..errors import Diagnosed, InternalError, user_error
 from ..ir.enums import FunctionType
+from ..ir.naming import identifier
 from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ops.registry import Core, get_decl
 from ..passes.context import MemoryPlanner, current_or_default
 from .context import ModuleContext
+from .cpp_names import KEYWORDS
 from .kernel import KernelBuilder, Options
 from .legality import check_legal
 from .render import render_module
@@ -68,10 +70,21 @@ class PTOCodegen:
         """The module as data, before it is text."""
         target = self._target or selected_target()
         kernels = [f for f in program.functions.values() if is_incore_type(f.func_type)]
+        if self._strict:
+            for kernel in kernels:
+                _check_name(kernel)
         contexts = [KernelBuilder(f, target, kernel_kind(f), options).build() for f in kernels]
         for context in contexts:
             check_legal(context, target, self._strict)
         return ModuleContext(target.module_arch, contexts)
+
+
+def _check_name(kernel: Function) -> None:
+    """Raise the user's error for a kernel that C++ cannot have a function called so for."""
+    if kernel.name != identifier(kernel.name) or kernel.name in KEYWORDS:
+        what = "is a word of C++" if kernel.name in KEYWORDS else "has letters that C++ and PTO have no names of"
+        hint = "name the function in ASCII letters, digits and underscores, and not by a word of C++"
+        raise user_error(ValueError, f"the kernel's name {kernel.name!r} {what}", kernel.span, hint)
 
 
 def selected_target() -> Target:

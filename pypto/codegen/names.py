@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ..ir.naming import written_name
+from ..ir.naming import identifier, written_name
 
-_BAD = re.compile(r"\W")
+_OWN = re.compile(r"arg\d+|c(m?\d+)_\w+|true|false")
+"""Names of arguments and constants, which codegen gives itself."""
 
 
 class Names:
@@ -23,9 +24,9 @@ class Names:
 
     def take(self, hint: str) -> str:
         """``%hint``, or ``%hint_1``, ``%hint_2`` .. when taken."""
-        hint = _BAD.sub("_", written_name(hint)) or "v"
-        if hint[0].isdigit():
-            hint = f"v{hint}"
+        hint = identifier(written_name(hint))
+        if _OWN.fullmatch(hint):
+            hint = f"v_{hint}"
         count = self._used.get(hint)
         if count is None:
             self._used[hint] = 0

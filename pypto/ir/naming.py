@@ -19,6 +19,16 @@ def written_name(hint: str) -> str:
     return _VERSION.sub("", hint)
 
 
+def identifier(name: str) -> str:
+    """``name`` as MLIR, C++ and file systems take it: ASCII, another letter as ``_u`` and its code."""
+    made = "".join(c if c.isascii() and (c.isalnum() or c == "_") else _escaped(c) for c in name) or "v"
+    return f"v{made}" if made[0].isdigit() else made
+
+
+def _escaped(char: str) -> str:
+    return f"_u{ord(char):04x}_" if char.isalnum() else "_"
+
+
 def free_name(name: str, taken: Container[str]) -> str:
     """``name``, or ``name_1``, ``name_2`` .. when that is taken."""
     made, count = name, 0

@@ -10,6 +10,7 @@ import pytest
 import pypto.language as pl
 from pypto.errors import Diagnosed
 from pypto.passes.convert_tensor_to_tile_ops.rules import RULES
+from pypto.passes.emitting import build
 
 HEAD = "import pypto.language as pl\n"
 
@@ -80,7 +81,7 @@ def test_a_layout_asked_of_a_product_on_chip_is_refused():
 def test_a_keyword_that_a_conversion_does_not_read_is_an_error(monkeypatch: pytest.MonkeyPatch):
     def forgets_the_mode(cv: Any, call: Any, space: Any) -> Any:
         bound = cv.bound(call)
-        return cv.tile(bound["input"]) if bound["target_type"] is None else cv.one_to_one(call)
+        return build("tile.cast", cv.tile(bound["input"]), span=call.span, target_type=bound["target_type"])
 
     monkeypatch.setitem(RULES, "tensor.cast", forgets_the_mode)
     source = region(

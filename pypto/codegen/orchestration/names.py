@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ...ir.naming import identifier
 from ..cpp_names import KEYWORDS
 
-_BAD = re.compile(r"\W")
 _VERSIONS = re.compile(r"(?:__[a-z]+_v\d+)+$")
 _RESERVED: Final = KEYWORDS | {
     "orch_args", "alloc_tensors", "floor_div", "floor_mod", "power", "to_u64", "from_u64", "std",
@@ -16,7 +16,7 @@ _RESERVED: Final = KEYWORDS | {
 
 def written(hint: str) -> str:
     """``hint`` as an identifier without the versions that conversion to SSA appends."""
-    full = _BAD.sub("_", hint) or "v"
+    full = identifier(hint)
     return _VERSIONS.sub("", full) or full
 
 
@@ -28,7 +28,7 @@ class Identifiers:
 
     def take(self, hint: str, *, versioned: bool = False) -> str:
         """``hint`` without its versions, with them when that is taken, or numbered; ``versioned`` keeps them."""
-        full, base = _BAD.sub("_", hint) or "v", written(hint)
+        full, base = identifier(hint), written(hint)
         for name in (full,) if versioned else (base, full):
             if self._free(name):
                 self._used.add(name)

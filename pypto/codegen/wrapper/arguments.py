@@ -6,7 +6,6 @@ parameters has no word: extents are read from the tensors' descriptors, the rest
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +14,7 @@ from ...arith.inverse import solve
 from ...dtypes import DataType
 from ...errors import user_error
 from ...ir.expr import Expr, Var
-from ...ir.naming import free_name, written_name
+from ...ir.naming import free_name, identifier, written_name
 from ...ir.program import Function
 from ...ir.types import CommCtxType, ScalarType, TensorType
 from ...ops.rules import value as constant
@@ -81,7 +80,7 @@ class _Names:
         self._used: set[str] = set(_RESERVED)
 
     def take(self, hint: str) -> str:
-        name = free_name(re.sub(r"\W", "_", hint) or "v", self._used)
+        name = free_name(identifier(hint), self._used)
         self._used.add(name)
         return name
 

@@ -277,7 +277,8 @@ class Converter(EmittingRewriter):
             return self.one_to_one(call, space)
         outer, self._read = self._read, set()
         made = rule(self, call, space)
-        self._check_read(call)
+        if not (isinstance(made, Call) and made.op is call.op):
+            self._check_read(call)
         self._read = outer
         return made
 
@@ -312,6 +313,7 @@ class Converter(EmittingRewriter):
     def one_to_one(self, call: Call, space: MemorySpace = VEC) -> Expr:
         """The tile operator that the declaration names, applied to the same arguments."""
         decl = decl_of(call)
+        self._read.update(call.op.decl.by_name)
         if decl is None or decl.tile_form is None:
             raise InternalError(f"{call.op.name} has no registered tile conversion", call.span)
         args = [self.tile(a, space if role_of(decl, i) is Role.VIEW else VEC) for i, a in enumerate(call.args)]

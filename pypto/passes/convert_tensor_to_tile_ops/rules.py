@@ -319,7 +319,7 @@ def _rsqrt(cv: Converter, call: Call, space: MemorySpace) -> Expr:
 
 @rule("tensor.mrgsort_format2")
 def _merge(cv: Converter, call: Call, space: MemorySpace) -> Expr:
-    runs = {p.name: cv.tile(a) for p, a in zip(call.op.decl.args, call.args)}
+    runs = {p.name: cv.tile(a) for p, a in zip(call.op.decl.args, cv.arguments(call))}
     tmp = scratch(cv, "mrgsort_tmp", kind_of(call).shape, kind_of(call).dtype, call)
     return build("tile.mrgsort_format2", span=call.span, tmp=tmp, **runs)
 
