@@ -203,6 +203,9 @@ def meaning(node: ast.expr, env: dict[str, Number]) -> Number:
             if not left.value and right.value < 0:
                 raise Undefined
             return _held(left.value**right.value, left.dtype)
+        whole = isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor))
+        if whole and (met == "FP32" or isinstance(left.value, float) or isinstance(right.value, float)):
+            raise Undefined
         if isinstance(node.op, (ast.LShift, ast.RShift)) and right.value >= BITS[met or "INT64"]:
             raise Undefined
         if isinstance(node.op, ast.Div) and not right.value:
