@@ -176,6 +176,8 @@ def set_validshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, re
         )
     if result is None:
         return None
+    if source in kernel.splits:
+        return _shown_in_slot(kernel, source, result)
     if kernel.options.constant_extents and kernel.options.addresses:
         return kernel.handle(result)
     own = kernel.buffers.own.get(source)
@@ -183,6 +185,28 @@ def set_validshape(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, re
     extents = [kernel.scalars.index(bound[n]) for n in ("valid_rows", "valid_cols")]
     kernel.add(Op("set_validshape", source=made, extents=extents))
     return made
+
+
+def _shown_in_slot(kernel: KernelBuilder, popped: Var, result: Var) -> Value:
+    """A popped tile lies where the pipe put it: a view of it has another region, or its own is set."""
+    assert isinstance(result.type, TileType)
+    kernel.splits[result] = kernel.splits[popped]
+    source = kernel.value(popped)
+    if popped in kernel.reshown:
+        extents = [kernel.scalars.index(d) for d in result.type.valid_shape]
+        kernel.add(Op("set_validshape", source=source, extents=extents))
+        return source
+    if not all(isinstance(d, ConstInt) and d.value for d in result.type.valid_shape):
+        raise user_error(
+            ValueError,
+            f"{written_name(popped.name_hint)!r} is used in its slot as it came, and with a valid region known at run "
+            "time only",
+            result.span,
+            "copy it first, pl.move(x, target_memory=pl.Mem.Vec), and use the copy for one of the two",
+        )
+    seen = kernel.fresh(result.name_hint, tile_text(result.type, kernel.target))
+    kernel.add(Op("treshape", result=seen, source=source))
+    return seen
 
 
 def col_sum(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:

@@ -11,7 +11,8 @@ from ..ir.enums import FunctionType, MemorySpace
 from ..ir.expr import Call, ConstInt, Expr, Var, index_const
 from ..ir.types import TileType
 from ..ops.registry import Bound, Pto
-from ..ops.rules import same
+from ..ops.rules import dim_text, same
+from ..passes.packed_products import is_whole, lies_as
 from ..passes.pipe_workspace import buffer_of, offset_of
 from .context import Op, Value
 from .forms_gather import Form, whole
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .kernel import KernelBuilder
 
 _BUFFERS = ("c2v_consumer_buf", "v2c_consumer_buf")
+_BY_ROWS = (1, 3)
+"""Splits of pipes that divide rows between the lanes."""
 
 
 def reserve_buffer(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value:
@@ -80,13 +83,23 @@ def _ring(kernel: KernelBuilder, pointer: Value, offset: int) -> Value:
 
 
 def tpush(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:
-    """A tile to the other core; a box that is not valid to its edges crosses whole where the other side reads it so."""
+    """A tile to the other core, seen as the region that crosses."""
     attrs = [*_pipe_id(call, bound), ("split", bound["split"])]
     type = bound.type("tile")
-    region = _pushed_region(kernel, bound, type)
+    to_cube = type.memory_space is MemorySpace.Vec
+    together = to_cube and bool(kernel.function.attrs.get("dual_aiv_dispatch"))
+    region = _crossing_region(type, bound["split"], to_cube, together)
     if region is None or not isinstance(bound["tile"], Var):
         kernel.add(Op("apply", result=None, mnemonic=pto.mnemonic, operands=[kernel.value(bound["tile"])], attrs=attrs))
         return
+    if not lies_as(type, region[0]):
+        raise user_error(
+            ValueError,
+            f"a product of which {dim_text(type.valid_shape[0])} of {dim_text(type.shape[0])} rows are valid lies "
+            "packed in Acc: lanes cannot take halves of the tile",
+            call.span,
+            "divide it by columns, or make the ragged operand whole before the product",
+        )
     tile = kernel.buffers.open(bound["tile"])
     for extents, pushes in ((region, True), (type.valid_shape, False)):
         kernel.add(Op("set_validshape", source=tile, extents=[kernel.scalars.index(d) for d in extents]))
@@ -94,63 +107,61 @@ def tpush(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var
             kernel.add(Op("apply", result=None, mnemonic=pto.mnemonic, operands=[tile], attrs=attrs))
 
 
-def _is_partial(type: TileType) -> bool:
-    return not all(same(v, d) for v, d in zip(type.valid_shape, type.shape))
+def _crossing_region(type: TileType, split: int, to_cube: bool, together: bool) -> Sequence[Expr] | None:
+    """The region that crosses where it is not the valid one: whole rows, and where lanes divide rows, all of them.
 
-
-def _is_static(type: TileType) -> bool:
-    return all(isinstance(d, ConstInt) for d in type.valid_shape)
-
-
-def _pushed_region(kernel: KernelBuilder, bound: Bound, type: TileType) -> Sequence[Expr] | None:
-    """The region a push moves when it is not the valid one: rows of a slot are as long as the other side reads them.
-
-    A share of a split tile is its whole box, and so is a product of known extents. Lanes that hand over one tile
-    together have whole rows; a lane without rows hands over none.
+    Both ends say the same of a tile. Without a split it is so of products of known extents, and of what lanes hand over
+    ``together``.
     """
-    if not _is_partial(type):
-        return None
-    if bound["split"] or (type.memory_space is MemorySpace.Acc and _is_static(type)):
-        return type.shape
+    known = [d.value for d in type.valid_shape if isinstance(d, ConstInt)]
     rows, cols = type.valid_shape
-    together = type.memory_space is MemorySpace.Vec and kernel.function.attrs.get("dual_aiv_dispatch")
-    if not together or (isinstance(rows, ConstInt) and rows.value == 0) or same(cols, type.shape[1]):
+    if is_whole(type) or 0 in known:
         return None
-    return [rows, type.shape[1]]
+    if not split:
+        whole_rows = together if to_cube else len(known) == len(type.valid_shape)
+        return [rows, type.shape[1]] if whole_rows and not (to_cube and same(cols, type.shape[1])) else None
+    rows = type.shape[0] if split in _BY_ROWS or to_cube else rows
+    return None if same(rows, type.valid_shape[0]) and same(cols, type.shape[1]) else [rows, type.shape[1]]
 
 
 def tpop(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> Value | None:
     """A tile from the other core, in the slot it came in. Extents below its shape are operands.
 
-    A product of known extents comes as its whole box, and is then seen as what is valid.
+    What crossed beyond known valid extents is then seen as what is valid.
     """
     if result is None:
         return None
     assert isinstance(result.type, TileType)
     type = result.type
-    partial = _is_partial(type)
+    partial = not is_whole(type)
     for d in type.valid_shape:
         if d.dtype.is_float() or d.dtype is DataType.BOOL:
             kind = scalar_text(d.dtype)
             message = f"tpop valid_shape operand must be integer or index type, got {kind}"
             raise user_error(ValueError, message, call.span, "give the extents as pl.INDEX")
-    whole = partial and _comes_whole(type)
-    extents = [kernel.scalars.index(d) for d in (type.shape if whole else type.valid_shape)] if partial else []
-    made = kernel.fresh(result.name_hint, tile_text(type, kernel.target, open_valid=partial))
+    region = _popped_region(kernel, type, bound["split"])
+    opened = partial or result in kernel.reshown
+    extents = [kernel.scalars.index(d) for d in region or type.valid_shape] if opened else []
+    made = kernel.fresh(result.name_hint, tile_text(type, kernel.target, open_valid=opened))
     attrs = [*_pipe_id(call, bound), ("split", bound["split"])]
     kernel.add(Op("tpop", result=made, mnemonic=pto.mnemonic, extents=extents, attrs=attrs))
     kernel.splits[result] = bound["split"]
-    if not whole:
+    if region is None:
+        return made
+    if type.memory_space is MemorySpace.Mat:
+        kernel.add(Op("set_validshape", source=made, extents=[kernel.scalars.index(d) for d in type.valid_shape]))
         return made
     seen = kernel.fresh(result.name_hint, tile_text(type, kernel.target))
     kernel.add(Op("treshape", result=seen, source=made))
     return seen
 
 
-def _comes_whole(type: TileType) -> bool:
-    """Whether a popped tile is a box valid to known extents, and not empty: those are what a view can state."""
-    known = [d.value for d in type.valid_shape if isinstance(d, ConstInt)]
-    return type.memory_space is MemorySpace.Vec and len(known) == len(type.valid_shape) and 0 not in known
+def _popped_region(kernel: KernelBuilder, type: TileType, split: int) -> Sequence[Expr] | None:
+    if type.memory_space is MemorySpace.Vec:
+        known = all(isinstance(d, ConstInt) for d in type.valid_shape)
+        return _crossing_region(type, split, False, False) if known else None
+    together = not split and kernel.target.quirks.no_split_dual_aiv_dispatch
+    return _crossing_region(type, split, True, True) if together else None
 
 
 def tfree(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var | None) -> None:

@@ -28,9 +28,10 @@ from ..ir.stmt import (
     flatten_to_stmts,
 )  # fmt: skip
 from ..ir.types import CommCtxType, DistributedTensorType, ScalarType, TensorType, TileType, TupleType
-from ..ir.visitor import Visitor, walk
+from ..ir.visitor import Visitor, find_calls, walk
 from ..ops.registry import decl_of, rebind
 from ..passes.acc_windows import AccWindow, acc_windows
+from ..passes.core_affinity import FREES
 from .buffers import Buffers
 from .context import FunctionContext, Location, Op, Value
 from .legality import check_parameter
@@ -277,6 +278,17 @@ class KernelBuilder:
         calls = [c for c in calls if isinstance(c, Call) and c.op.name == "tile.set_validshape"]
         uses = Counter(node for node in walk(self.function.body) if type(node) is Var)
         return frozenset(c.args[0] for c in calls if isinstance(c.args[0], Var) and uses[c.args[0]] == 1)
+
+    @cached_property
+    def reshown(self) -> frozenset[Var]:
+        """Tiles of which only one ``set_validshape`` is used, of a region known at run time, beside what frees them."""
+        if not self.uses("tile.set_validshape"):
+            return frozenset()
+        calls = find_calls(self.function.body, "tile.set_validshape")
+        freed = {c.args[0] for c in find_calls(self.function.body, *FREES.values())}
+        uses = Counter(node for node in walk(self.function.body) if type(node) is Var)
+        seen = (c.args[0] for c in calls if not all(isinstance(d, ConstInt) and d.value for d in c.args[1:]))
+        return frozenset(v for v in seen if isinstance(v, Var) and uses[v] == (2 if v in freed else 1))
 
     def scalar_call(self, call: Call) -> Value:
         """A call whose value is a scalar."""

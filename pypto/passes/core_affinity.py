@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Flag
 from typing import Final
 
-from ..ir.enums import MemorySpace
+from ..ir.enums import ForKind, MemorySpace
 from ..ir.expr import Call, Expr
 from ..ir.stmt import ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, flatten_to_stmts, leaf_value
 from ..ir.types import TileType
@@ -26,6 +26,8 @@ SHARD: Final = "tile.aiv_shard"
 GATHER: Final = "tile.aic_gather"
 PLACEMENT: Final = "core_placement"
 """The attribute by which a call that names no core says the author placed it on the vector cores (``"aiv"``)."""
+STAGES: Final = "pipeline_stages"
+"""The attribute of a pipelined loop that says how many iterations run at once."""
 SETUPS: Final = {Affinity.CUBE: "system.aic_initialize_pipe", Affinity.VECTOR: "system.aiv_initialize_pipe"}
 """The operator by which each core sets up its end of a pipe."""
 PUSHES: Final = {Affinity.CUBE: "tile.tpush_to_aiv", Affinity.VECTOR: "tile.tpush_to_aic"}
@@ -43,6 +45,14 @@ _EVENT_CORES: Final = {
     "aiv": Affinity.VECTOR,
     "aiv_only": Affinity.VECTOR,
 }
+
+
+def without_stages(loop: ForStmt) -> ForStmt:
+    """A pipelined loop as one whose iterations run one after the other."""
+    if loop.kind is not ForKind.Pipeline:
+        return loop
+    attrs = {k: v for k, v in loop.attrs.items() if k != STAGES}
+    return loop.replace(kind=ForKind.Sequential, attrs=attrs)
 
 
 def space_of(value: Expr) -> MemorySpace | None:

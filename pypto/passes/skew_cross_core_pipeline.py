@@ -3,6 +3,7 @@
 A `pl.pipeline` loop of one core that pushes a tile and later pops one does nothing between but wait. Here its pushes
 run some iterations ahead: a prologue pushes the first tiles, the loop pushes the next and pops the earlier ones, an
 epilogue pops the last. What the pipes carry keeps its order, and no more tiles are under way than a ring has slots.
+A push stays behind what is done before it; of kernels whose cores share memory ExpandMixedKernel leaves no such loops.
 Loops that cannot be pulled apart so, among them those of the other core, become plain loops: their peer running ahead
 is enough.
 """
@@ -26,12 +27,11 @@ from ..ops.registry import ArgEffect, arg_effect, decl_of
 from ..ops.rules import value as known
 from .base import P, Pass, function_pass
 from .bodies import BodyRewriter
-from .core_affinity import POPS, PUSHES, SETUPS
+from .core_affinity import POPS, PUSHES, SETUPS, STAGES, without_stages
 from .pipe_workspace import slots_of
 
 _PUSHES: Final = frozenset(PUSHES.values())
 _POPS: Final = frozenset(POPS.values())
-_STAGES: Final = "pipeline_stages"
 _KEPT = {P.SSAForm, P.SplitIncoreOrch, P.IncoreTileOps, P.TileOps2D, P.TileMemoryInferred, P.NormalizedStmtStructure}
 
 
@@ -62,27 +62,22 @@ class _Skewer(BodyRewriter):
 
     def visit_for_stmt(self, op: ForStmt) -> object:
         op = op.replace(body=self.body(op.body))
-        stages = op.attrs.get(_STAGES, 1)
+        stages = op.attrs.get(STAGES, 1)
         if op.kind is not ForKind.Pipeline or stages < 2 or not _crosses_both_ways(op.body):
             return op
         bounds = [known(e) for e in (op.start, op.stop, op.step)]
         halves = _pulled_apart(op)
         start, stop, step = bounds
         if halves is None or start is None or stop is None or step is None or step < 1:
-            return _plain(op)
+            return without_stages(op)
         trips = range(start, stop, step)
         depth = self._depth(len(trips), max(2, stages - 1))
-        return _plain(op) if depth == 0 else _skewed(op, halves, trips, depth)
+        return without_stages(op) if depth == 0 else _skewed(op, halves, trips, depth)
 
     def _depth(self, trips: int, wanted: int) -> int:
         """How far ahead pushes may run: the loop comes out even, and the tiles under way have slots."""
         most = wanted if self._slots is None else min(wanted, self._slots)
         return next((d for d in range(most, 0, -1) if trips % d == 0 and trips >= 2 * d), 0)
-
-
-def _plain(op: ForStmt) -> ForStmt:
-    attrs = {k: v for k, v in op.attrs.items() if k != _STAGES}
-    return op.replace(kind=ForKind.Sequential, attrs=attrs)
 
 
 def _names(stmt: Stmt) -> list[str]:
@@ -111,6 +106,8 @@ def _pulled_apart(op: ForStmt) -> _Halves | None:
     ahead = _slice(stmts, pushes[0])
     if ahead is None:
         return None
+    if any(_acts(s) for s in stmts[: pushes[0]] if not any(s is a for a in ahead)):
+        return None
     made = {s.var: s for s in ahead if isinstance(s, AssignStmt)}
     rest = [s for s in stmts if not any(s is a for a in ahead)]
     again = _recomputed([*rest, *flatten_to_stmts(op.body)[-1:]], made)
@@ -122,6 +119,12 @@ def _pulled_apart(op: ForStmt) -> _Halves | None:
 def _leaf_name(stmt: Stmt) -> str:
     call = call_of(stmt)
     return call.op.name if call is not None else ""
+
+
+def _acts(stmt: Stmt) -> bool:
+    """Whether a statement does more than give values: a push after it may say that it is done."""
+    decls = [decl_of(call) for call in find_all(stmt, Call)]
+    return any(decl is None or not (decl.pure or decl.reuses) for decl in decls)
 
 
 def _slice(stmts: Sequence[Stmt], push: int) -> list[Stmt] | None:

@@ -29,6 +29,14 @@ class TileValue(Protocol):
         """The valid region; do not write to it."""
         ...
 
+    def read_rows(self) -> tuple[Array, Array | None]:
+        """The valid region, and the rows of it that nothing wrote where that is recorded and holds of some only."""
+        ...
+
+    def lose_rows(self, lost: Array | None) -> None:
+        """Record that nothing wrote these rows."""
+        ...
+
     def write(self, data: Array) -> None:
         """Set the valid region; ``data`` has its shape or broadcasts to it."""
         ...

@@ -14,7 +14,7 @@ from pypto.pto.spec import Site
 from pypto.pto.targets import memories
 
 from .memory import Memory, check_range
-from .tile import CheckedTile, SimTile
+from .tile import CheckedPoppedTile, CheckedTile, Lease, PoppedTile, SimTile
 
 if TYPE_CHECKING:
     from .grid import Group
@@ -122,10 +122,20 @@ class Core:
 
     def tile(self, tile: Tile, addr: int, valid: tuple[int, int]) -> SimTile:
         """A tile at a byte address. Raises PtoError when it lies outside its memory or is misaligned."""
+        return self._tile.at(tile, self._reached(tile, addr), addr, valid)
+
+    def popped(self, tile: Tile, addr: int, valid: tuple[int, int]) -> PoppedTile | CheckedPoppedTile:
+        """A tile in a slot at a byte address, with a lease of it."""
+        made = (CheckedPoppedTile if self.sanitize else PoppedTile).at(tile, self._reached(tile, addr), addr, valid)
+        assert isinstance(made, (PoppedTile, CheckedPoppedTile))
+        made.lease = Lease()
+        return made
+
+    def _reached(self, tile: Tile, addr: int) -> Memory:
         base = self.memory(tile.loc, tile.place)
         check_range(base, tile, addr)
         base.high = max(base.high, addr + tile.nbytes)
-        return self._tile.at(tile, base, addr, valid)
+        return base
 
     def high_water(self) -> dict[str, int]:
         """Bytes used of each memory touched, up to the highest."""

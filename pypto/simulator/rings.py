@@ -15,11 +15,14 @@ from pypto.pto.shapes import Tile
 from .cores import Core
 from .memory import Memory
 from .scheduler import Event, Steps, Wait
-from .tile import CheckedTile, SimTile
+from .tile import CheckedPoppedTile, CheckedTile, PoppedTile, SimTile
 from .trace import Point
 from .window import Pointer
 
 _BY_COLUMNS = (2, 4)
+
+
+_Held = tuple[PoppedTile | CheckedPoppedTile, Location | None]
 
 
 class End(NamedTuple):
@@ -69,7 +72,7 @@ class Ring:
         self.sides: set[str] = set()
         self.pushed, self.popped, self.freed = [0] * producers, [0] * consumers, [0] * consumers
         self.places: dict[int, Place] = {}
-        self.held: list[deque[tuple[SimTile, Location | None]]] = [deque() for _ in range(consumers)]
+        self.held: list[deque[_Held]] = [deque() for _ in range(consumers)]
         self.entries: dict[int, Entry] = {}
         self.filled, self.emptied = Event(), Event()
         self._freed_at: defaultdict[int, list[Point]] = defaultdict(list)
@@ -104,7 +107,7 @@ class Ring:
         core.after(self._freed_at.get(turn - self.end.slots, ()))
         share = SimTile.read(tile)
         entry = self.entries.get(turn)
-        if entry is None:
+        if entry is None or not entry.data.size:
             entry = self.entries[turn] = self._fill(turn, tile, split, core.poison)
         self._check_same(entry, split, tile.type.dtype, share)
         self._put(entry, share, self._share_start(entry, tile, lane), tile)
@@ -185,7 +188,7 @@ class Ring:
         entry = self.entries[turn]
         core.after(entry.points)
         part = self._take(entry, lane, type, valid, split)
-        tile = core.tile(type, place.base + turn % place.slots * self.end.slot_size, valid)
+        tile = core.popped(type, place.base + turn % place.slots * self.end.slot_size, valid)
         tile.write(entry.data[part])
         if isinstance(tile, CheckedTile) and entry.unwritten is not None:
             tile.lose(entry.unwritten[part])
@@ -252,6 +255,7 @@ class Ring:
         if not self.held[lane]:
             raise PtoError(f"frees a slot of {self.name}, but holds none")
         tile, _ = self.held[lane].popleft()
+        tile.lease.ended = True
         if isinstance(tile, CheckedTile):
             tile.forget("of a popped tile whose slot was freed")
         turn = self.freed[lane]

@@ -103,6 +103,12 @@ class SimTile:
             return self._window
         return self._boxed(0, 0, *self.valid)
 
+    def read_rows(self) -> tuple[np.ndarray, np.ndarray | None]:
+        return self.read(), None
+
+    def lose_rows(self, lost: np.ndarray | None) -> None:
+        """Nothing is recorded."""
+
     def write(self, data: np.ndarray) -> None:
         if self._window is not None:
             self._window[...] = data
@@ -207,6 +213,16 @@ class CheckedTile(SimTile):
         self._require(0, 0, *self.valid)
         return super().read()
 
+    def read_rows(self) -> tuple[np.ndarray, np.ndarray | None]:
+        lost = np.logical_not(self.written().all(axis=1))
+        if not lost.any() or lost.all():
+            return self.read(), None
+        return super().read(), np.asarray(lost)
+
+    def lose_rows(self, lost: np.ndarray | None) -> None:
+        if lost is not None:
+            self.lose(np.broadcast_to(lost[:, None], self.valid))
+
     def read_at(self, row: int, col: int, rows: int, cols: int) -> np.ndarray:
         self._require(row, col, rows, cols)
         return super().read_at(row, col, rows, cols)
@@ -218,3 +234,55 @@ class CheckedTile(SimTile):
     def write_at(self, row: int, col: int, data: np.ndarray) -> None:
         super().write_at(row, col, data)
         self._mark(row, col, *data.shape)
+
+
+class Lease:
+    """Whether a popped tile still has its slot."""
+
+    __slots__ = ("ended",)
+
+    def __init__(self) -> None:
+        self.ended = False
+
+
+class _Popped(SimTile):
+    """A tile in the slot it was popped to, and views of it: unreadable once the slot is given back."""
+
+    __slots__ = ()
+    lease: Lease
+
+    def sub(self, tile: Tile, row: int, col: int, valid: tuple[int, int]) -> SimTile:
+        return self._leased(super().sub(tile, row, col, valid))
+
+    def recast(self, tile: Tile, valid: tuple[int, int]) -> SimTile:
+        return self._leased(super().recast(tile, valid))
+
+    def _leased(self, made: SimTile) -> SimTile:
+        if isinstance(made, _Popped):
+            made.lease = self.lease
+        return made
+
+    def _check(self) -> None:
+        if self.lease.ended:
+            raise PtoError("reads a popped tile whose slot was freed: the next tile is put there")
+
+    @property
+    def elements(self) -> np.ndarray:
+        self._check()
+        return super().elements
+
+    def read(self) -> np.ndarray:
+        self._check()
+        return super().read()
+
+    def read_at(self, row: int, col: int, rows: int, cols: int) -> np.ndarray:
+        self._check()
+        return super().read_at(row, col, rows, cols)
+
+
+class PoppedTile(_Popped):
+    __slots__ = ("lease",)
+
+
+class CheckedPoppedTile(_Popped, CheckedTile):
+    __slots__ = ("lease",)

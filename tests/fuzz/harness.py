@@ -7,6 +7,7 @@ from typing import Any
 
 import eager
 import numpy as np
+from mixed_kernels import PLACES, MixedKernel
 from vector_kernels import COLS, DTYPES, OUTS, ROWS
 
 import pypto.language as pl
@@ -148,4 +149,32 @@ def check_mutant(source: str) -> Outcome:
     if isinstance(compiled, Outcome):
         inside = "--> <pypto text" in compiled.detail
         return Outcome("unplaced", compiled.detail) if compiled.kind == "refused" and not inside else compiled
+    return Outcome("ok")
+
+
+def check_mixed_kernel(kernel: MixedKernel, target: str) -> Outcome:
+    """A kernel of `mixed_kernels` and the same on arrays of what is valid."""
+    source, model = kernel.text, "\n".join(kernel.model)
+    rows, cols = kernel.rows, kernel.cols
+    compiled = compile_text(source, target, VerificationLevel.BASIC)
+    if isinstance(compiled, Outcome):
+        return compiled
+    m, n, k = kernel.m, kernel.n, kernel.k
+    rng = np.random.default_rng(m + n + k)
+    shapes = {"a": (m, k), "b": (k, n), "w": (n, n), "x": (m, n), "s": (m, n), "y": (PLACES * m, n)}
+    given = {name: (rng.integers(-4, 5, shape) / 4).astype(np.float32 if name in "xy" else np.float16)
+             for name, shape in shapes.items()}  # fmt: skip
+    wanted: dict[str, Any] = {name: array.copy() for name, array in given.items()}
+    wanted |= {"r": rows, "c": cols, "np": np, "f": lambda half: half.astype(np.float32)}
+    with np.errstate(all="ignore"):
+        exec(model, wanted)
+    compiled.sanitize = True
+    try:
+        compiled(*(given[name] for name in "abwx"), rows, cols, given["s"], given["y"])
+    except PtoError as error:
+        return Outcome("run", str(error))
+    for name in "sy":
+        what = differ(given[name], wanted[name])
+        if what:
+            return Outcome("wrong", f"{name}: {what}")
     return Outcome("ok")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from flow_programs import FlowFunction
-from harness import Outcome, check_mutant, check_program, check_vector_kernel
+from harness import Outcome, check_mixed_kernel, check_mutant, check_program, check_vector_kernel
 from hypothesis import HealthCheck, given, settings, strategies as st
+from mixed_kernels import MixedKernel
 from mutate import mutated
 from programs import HostProgram, Matmul, TensorFunction
 from scalars import check_scalars, expressions, host_text, kernel_text
@@ -61,6 +62,18 @@ def test_scalar_expressions(text: Callable[[Sequence[str]], str]):
     def run(texts: list[str]):
         source = text(texts)
         passes(check_scalars(texts, source), source)
+
+    run()
+
+
+@pytest.mark.parametrize("target", ["Ascend910B", "Ascend950"])
+def test_mixed_kernels(target: str):
+    made = st.composite(lambda draw: MixedKernel(lambda options: draw(st.sampled_from(options))))()
+
+    @QUICK
+    @given(kernel=made)
+    def run(kernel: MixedKernel):
+        passes(check_mixed_kernel(kernel, target), kernel.text)
 
     run()
 

@@ -92,11 +92,27 @@ return out
     ir.assert_structural_equal(divided(body, UP_DOWN), by_hand(shard(1) + own, UP_DOWN))
 
 
-def test_a_ragged_product_is_divided_by_what_is_valid() -> None:
+def test_a_ragged_product_is_handed_over_whole_and_then_seen_as_what_is_valid() -> None:
     body = CUBE.replace("v = pl.move(c,", "c = pl.tile.set_validshape(c, 13, 32)\nv = pl.move(c,")
-    after = divided(body + "out = pl.store(v, [0, 0], out)\nreturn out", UP_DOWN)
-    text = str(after)
-    assert "split=1, lane_stride=7" in text and "* 7, 0], out" in text
+    text = str(divided(body + "out = pl.store(v, [0, 0], out)\nreturn out", UP_DOWN))
+    assert "pl.tile.set_validshape(c__ssa_v1, 16, 32)" in text and "aiv_shard" in text and "lane_stride" not in text
+    rows = "pl.min(pl.max(13, subblock_idx * 8) - subblock_idx * 8, 8)"
+    assert f"pl.tile.set_validshape(v__ssa_v0_part, {rows}, 32)" in text
+
+
+def test_a_ragged_product_of_several_boxes_is_made_one_of_all_rows() -> None:
+    body = """
+l = pl.load(a, [0, 0], [32, 64], valid_shape=[n, 64], target_memory=pl.Mem.Mat)
+c = pl.matmul(pl.move(l, target_memory=pl.Mem.Left), pl.move(m, target_memory=pl.Mem.Right))
+v = pl.move(c, target_memory=pl.Mem.Vec)
+out = pl.store(v, [0, 0], out)
+return out
+"""
+    params = "a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], n: pl.Scalar[pl.INDEX], "
+    params += "out: pl.Out[pl.Tensor[[32, 32], pl.FP32]]"
+    load = "m = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)"
+    text = str(divided(load + body, UP_DOWN, params))
+    assert ", 32, 64)" in text and "compact" not in text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ...ir.span import Span
 from ...ir.stmt import AssignStmt, EvalStmt, Stmt
 from ...ir.types import TileType, implicit_layout
 from ...ops.registry import rebind
-from ...ops.rules import value
+from ...ops.rules import same, value
 from ..core_affinity import GATHER, POPS, PUSHES, Affinity, call_affinity, space_of
 from ..emitting import build
 from ..infer_tile_memory_space.rewrite import in_space
@@ -101,7 +101,9 @@ def _gather_code(mode: int, call: Call) -> int:
     source = tile_type_of(call.args[0])
     if mode:
         extent, size = value(source.valid_shape[mode - 1]), value(source.shape[mode - 1])
-        if extent is not None and extent != size:
+        joined = tile_type_of(call)
+        whole = same(joined.valid_shape[mode - 1], joined.shape[mode - 1])
+        if extent is not None and extent != size and not whole:
             raise user_error(
                 ValueError,
                 f"aic_gather joins lanes of {size} cells, but {extent} of them are valid: a gap would be left between "

@@ -23,7 +23,7 @@ from ..return_lineage import returned_params
 from .frees import with_frees
 from .groups import normalize_groups
 from .manual import arrange_pushes, dispatch_both
-from .pipes import with_pipe
+from .pipes import slots_within, with_pipe
 from .side import Kernel, Side, SideBuilder
 
 _TYPES: Final = {Affinity.CUBE: FunctionType.AIC, Affinity.VECTOR: FunctionType.AIV}
@@ -76,8 +76,9 @@ def _split(function: Function, target: Target, names: set[str]) -> tuple[Functio
     _check_transposes(function)
     kernel = Kernel(function)
     bodies: dict[Affinity, Stmt] = {}
+    slots = slots_within(function)
     for side in _TYPES:
-        bodies[side] = with_frees(SideBuilder(Side(kernel, side), target).build())
+        bodies[side] = with_frees(SideBuilder(Side(kernel, side), target).build(), slots)
     bodies = with_pipe(function, bodies, target)
     attrs = {k: v for k, v in function.attrs.items() if k != _VALIDATED}
     cube = _part(function, "aic", names, [], bodies[Affinity.CUBE], attrs)

@@ -9,23 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ...dtypes import DataType
 from ...errors import user_error
-from ...ir.expr import Expr, Var
+from ...ir.enums import MemorySpace
+from ...ir.expr import Expr, Var, tile_type_of
 from ...ir.naming import written_name
+from ...ir.span import Span
 from ...ir.stmt import AssignStmt, EvalStmt, ForStmt, Stmt, WhileStmt, call_of
-from ...ir.types import TensorType
+from ...ir.types import TensorType, TileType
 from ...ops.registry import ArgEffect, arg_effect
 from ..core_affinity import Affinity
-from .crossings import Crossing
+from ..emitting import build
+from ..packed_products import BOX_ROWS, is_whole
+from .crossings import NZ, Crossing
 
+_BY_ROWS: Final = 1
+_WIDTH: Final = {Affinity.CUBE: 32, Affinity.VECTOR: 16}
+"""Columns of the token of each core."""
 _READS_HERE: Final = frozenset({"tensor.read"})
 """Reads that each core does for itself."""
 
 
 class Fence(NamedTuple):
-    """The push of what a store stored, as a crossing whose result nobody reads."""
+    """The push of what a store stored, as a crossing whose result nobody reads.
+
+    With ``token`` another tile crosses, of a size of its own: lanes that divide tiles have to divide it, too, and a
+    tile of which some is valid does not fill a slot.
+    """
 
     crossing: Crossing
+    token: bool = False
 
 
 class _Access(NamedTuple):
@@ -42,9 +55,11 @@ def fences(
     roots: Callable[[Expr], Iterable[Var]],
     around: Callable[[Stmt], Iterable[Stmt]],
     crossings: Mapping[Stmt, Crossing],
-) -> dict[Stmt, Fence]:
-    """The stores the other core has to be told of; ``roots`` says which tensors a value may be or be a view of.
+    lanes: bool,
+) -> tuple[dict[Stmt, Fence], bool]:
+    """The stores the other core has to be told of, and whether the cores share memory, which crossings then order.
 
+    ``roots`` says which tensors a value may be or be a view of, ``lanes`` whether the vector lanes divide tiles.
     Raises KernelValueError where a core writes what the other may still be reading, and nothing tells it.
     """
     accesses = _accesses(leaves, affinity, roots)
@@ -56,7 +71,7 @@ def fences(
     for group in shared:
         for write in group:
             if write.writes and any(_follows(a, write, around) for a in group if _differs(a, write)):
-                found[write.stmt] = _fence(write)
+                found[write.stmt] = _fence(write, lanes)
     position = {stmt: i for i, stmt in enumerate(leaves)}
     signals = [(position[c.stmt], c) for c in (*crossings.values(), *(f.crossing for f in found.values()))]
     for group in shared:
@@ -64,7 +79,7 @@ def fences(
             for write in (a for a in group if a.writes and _differs(a, read) and _follows(a, read, around)):
                 if not any(_between(i, c, read, write, around) for i, c in signals):
                     raise _unordered(read, write)
-    return found
+    return found, bool(shared)
 
 
 def _accesses(
@@ -116,7 +131,7 @@ def _between(
     return index > read.index or index < write.index
 
 
-def _fence(write: _Access) -> Fence:
+def _fence(write: _Access, lanes: bool) -> Fence:
     store = call_of(write.stmt, "tile.store")
     source = store.args[0] if store is not None else None
     if not isinstance(source, Var) or not isinstance(write.stmt, (AssignStmt, EvalStmt)):
@@ -127,7 +142,28 @@ def _fence(write: _Access) -> Fence:
             write.stmt.span,
             "write it with pl.store, or hand the tile over with pl.move",
         )
-    return Fence(Crossing(write.stmt, write.side, source, False, 0, None))
+    token = lanes or not is_whole(tile_type_of(source))
+    return Fence(Crossing(write.stmt, write.side, source, False, _BY_ROWS if lanes else 0, None), token)
+
+
+def token_of(producer: Affinity, fractal: bool, span: Span) -> AssignStmt:
+    """A tile that a core can push, whatever is in it: a lane's part of one when it is the vector cores'."""
+    space = MemorySpace.Acc if producer is Affinity.CUBE else MemorySpace.Vec
+    made = build("tile.create", [BOX_ROWS, _WIDTH[producer]], dtype=DataType.FP32, target_memory=space, span=span)
+    if fractal and space is MemorySpace.Vec:
+        kind = tile_type_of(made)
+        made = made.replace(type=kind.replace(tile_view=kind.get_effective_tile_view().replace(**NZ)))
+    return AssignStmt(Var("sync_token", made.type, span), made, span)
+
+
+def received_token(fence: Fence) -> TileType:
+    """What the other core pops of a token: the lanes' parts joined, or a lane's part."""
+    producer = fence.crossing.producer
+    rows = BOX_ROWS
+    if fence.crossing.split:
+        rows = BOX_ROWS // 2 if producer is Affinity.CUBE else 2 * BOX_ROWS
+    space = MemorySpace.Vec if producer is Affinity.CUBE else MemorySpace.Mat
+    return TileType([rows, _WIDTH[producer]], DataType.FP32, None, None, space)
 
 
 def _unordered(read: _Access, write: _Access) -> Exception:

@@ -18,6 +18,7 @@ from ...ir.visitor import find_calls, walk
 from ...ops.registry import call
 from ...ops.rules import value as known
 from ..core_affinity import POPS, PUSHES, SETUPS, Affinity
+from ..pipe_workspace import slots_of
 
 DEFAULT_SLOTS: Final = 2
 _C2V, _V2C = 1, 2
@@ -48,6 +49,12 @@ def tile_size(kind: TileType, span: Span) -> int:
 
 def has_setup(body: Stmt) -> bool:
     return bool(find_calls(body, *SETUPS.values()))
+
+
+def slots_within(kernel: Function) -> int:
+    """Tiles a core may hold at once: the fewest slots of the pipes of a kernel."""
+    setups = find_calls(kernel.body, *SETUPS.values())
+    return min((slots_of(s) for s in setups), default=kernel.attrs.get("slot_num") or DEFAULT_SLOTS)
 
 
 def with_pipe(kernel: Function, parts: Mapping[Affinity, Stmt], target: Target) -> dict[Affinity, Stmt]:

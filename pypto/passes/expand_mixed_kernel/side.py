@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...backend.target import Target
 from ...errors import InternalError, user_error
-from ...ir.enums import MemorySpace
+from ...ir.enums import MemorySpace, PadValue
 from ...ir.expr import Call, Expr, Var, tile_type_of
 from ...ir.naming import written_name
 from ...ir.node import NodeList
@@ -27,20 +27,21 @@ from ...ir.stmt import (
     Stmt,
     WhileStmt,
     YieldStmt,
+    call_of,
     flatten_to_stmts,
     last_yield,
     leaf_value,
     seq,
 )
 from ...ir.types import TileType
-from ...ir.visitor import Rewriter, find_all
+from ...ir.visitor import Rewriter, find_all, find_calls
 from ...ops.registry import decl_of
 from ..buffer_roots import BufferRoots
-from ..core_affinity import Affinity, call_affinity, controls
+from ..core_affinity import POPS, PUSHES, Affinity, call_affinity, controls, without_stages
 from ..infer_tile_memory_space.rewrite import in_space
 from ..return_lineage import ReturnLineage, origin_of
 from .crossings import Crossing, crossing_of, received, sent
-from .fences import Fence, fences
+from .fences import Fence, fences, received_token, token_of
 
 _REMOVABLE = frozenset({"system.reserve_buffer", "system.import_peer_buffer"})
 """Operators with an effect that matters only to what reads their result."""
@@ -77,7 +78,10 @@ class Kernel:
         """What lanes were joined to: the cube has it, wherever its type says it is."""
         self._index(function.body, None)
         roots = BufferRoots(function, ReturnLineage({function.name: function}), views=True)
-        self.fences: dict[Stmt, Fence] = fences(self.leaves, self.affinity, roots.of, self.enclosing, self.crossings)
+        lanes = bool(function.attrs.get("split_aiv")) or any(c.split for c in self.crossings.values())
+        self.fences, self.shares_memory = fences(
+            self.leaves, self.affinity, roots.of, self.enclosing, self.crossings, lanes
+        )
         self.tied = {side: self._tied(side) for side in (Affinity.CUBE, Affinity.VECTOR)}
 
     def _index(self, body: Stmt, around: Stmt | None) -> None:
@@ -119,6 +123,8 @@ class Kernel:
             self.crossings[stmt] = crossing
             if crossing.joined and isinstance(stmt, AssignStmt):
                 self.joined.add(stmt.var)
+        elif of_joined and isinstance(stmt, AssignStmt) and call_of(stmt, "tile.set_validshape") is not None:
+            self.joined.add(stmt.var)
         self.leaves.append(stmt)
         if isinstance(stmt, AssignStmt):
             self.defined[stmt.var] = _Place(stmt)
@@ -336,7 +342,7 @@ class SideBuilder(Rewriter):
         if not isinstance(move, Call) or move.op.name != "tile.move" or move.args[0] not in self._side.kernel.joined:
             return False
         source = self.rewrite(move.args[0])
-        if tile_type_of(source) != stmt.var.type:
+        if _unfilled(tile_type_of(source)) != _unfilled(tile_type_of(stmt.var)):
             return False
         self.vars[stmt.var] = source
         return True
@@ -355,12 +361,16 @@ class SideBuilder(Rewriter):
         return received(crossing, made)
 
     def _fenced(self, stmt: Stmt, fence: Fence) -> list[Stmt]:
-        if self._side.side is fence.crossing.producer:
-            return [self.rewrite(stmt), *sent(fence.crossing, self.rewrite(fence.crossing.source), self._target)]
-        source = tile_type_of(fence.crossing.source)
+        crossing = fence.crossing
+        if self._side.side is crossing.producer:
+            if not fence.token:
+                return [self.rewrite(stmt), *sent(crossing, self.rewrite(crossing.source), self._target)]
+            token = token_of(crossing.producer, self._target.quirks.vector_to_cube_fractal, stmt.span)
+            return [self.rewrite(stmt), token, *sent(crossing, token.var, self._target)]
+        source = tile_type_of(crossing.source)
         space = MemorySpace.Vec if self._side.side is Affinity.VECTOR else MemorySpace.Mat
-        whole = TileType(source.shape, source.dtype, None, None, space)
-        return received(fence.crossing, Var("sync_tile", whole, stmt.span))
+        whole = received_token(fence) if fence.token else TileType(source.shape, source.dtype, None, None, space)
+        return received(crossing, Var("sync_tile", whole, stmt.span))
 
     def _wanted(self, variables: Iterable[Var], *also: Iterable[Var]) -> list[bool]:
         needed = self._side.needed
@@ -390,9 +400,15 @@ class SideBuilder(Rewriter):
             changes["condition"] = self.rewrite(stmt.condition)
         changes["body"] = self._body(stmt.body, wanted)
         changes["return_vars"] = self._chosen(stmt.return_vars, wanted)
-        return stmt.replace(**changes)
+        made = stmt.replace(**changes)
+        in_order = self._side.kernel.shares_memory and find_calls(made.body, *PUSHES.values(), *POPS.values())
+        return without_stages(made) if in_order and isinstance(made, ForStmt) else made
 
     def visit_eval_stmt(self, op: EvalStmt) -> Stmt:
         return op.replace(expr=self.rewrite(op.expr))
 
 
+def _unfilled(kind: TileType) -> tuple[Any, ...]:
+    """What a tile is, apart from what it was filled with outside its valid region."""
+    view = kind.get_effective_tile_view().replace(pad=PadValue.null)
+    return list(kind.shape), kind.dtype, kind.memory_space, view

@@ -8,12 +8,13 @@ author has done so, and then are gone.
 
 from __future__ import annotations
 
-from ...ir.enums import FunctionType, MemorySpace
+from ...backend.target import Target
+from ...ir.enums import FunctionType, MemorySpace, SplitMode
 from ...ir.expr import Call, Var
 from ...ir.program import Function, Program, summarize
 from ...ir.stmt import AssignStmt, ScopeStmt, SplitAivScopeStmt, flatten_to_stmts, seq
 from ...ir.types import TileType
-from ...ir.visitor import walk
+from ...ir.visitor import find_all, walk
 from ...ops.rules import value as known
 from ..base import P, Pass
 from ..context import PassContext
@@ -23,6 +24,7 @@ from .divide import Divider
 from .halves import Lane, extent_of
 from .operators import GENERATORS
 from .regions import LANE, lower_regions
+from .unpack import unpacked
 
 _KEPT = {P.SSAForm, P.IncoreTileOps, P.SplitIncoreOrch, P.TileOps2D, P.TileMemoryInferred, P.NormalizedStmtStructure}
 
@@ -38,23 +40,29 @@ def lower_auto_vector_split() -> Pass:
     )
 
 
-def _run(program: Program, _context: PassContext) -> Program:
-    return program.map_functions(_lower)
+def _run(program: Program, context: PassContext) -> Program:
+    return program.map_functions(lambda f: _lower(f, context.target))
 
 
-def _lower(function: Function) -> Function:
+def _lower(function: Function, target: Target) -> Function:
     if function.func_type is not FunctionType.InCore:
         return function
     if SplitAivScopeStmt in summarize(function).kinds:
-        return lower_regions(function)
+        return lower_regions(unpacked(function) if _divides_rows(function) else function, target)
     mode = function.split
     if mode is None or function.attrs.get("split_aiv") or body_affinity(function.body) is not Affinity.MIXED:
         return function
+    if mode is SplitMode.UP_DOWN:
+        function = unpacked(function)
     lane = build(LANE, span=function.span)
     index = Var("subblock_idx", lane.type, function.span)
-    made = Divider(mode, Lane(index, _balance(function, mode.value - 1))).body(function.body)
+    made = Divider(mode, Lane(index, _balance(function, mode.value - 1)), target).body(function.body)
     body = seq([AssignStmt(index, lane, function.span), *flatten_to_stmts(made)], function.body.span)
     return function.replace(body=body, attrs={**function.attrs, "split_aiv": True})
+
+
+def _divides_rows(function: Function) -> bool:
+    return any(s.split is SplitMode.UP_DOWN for s in find_all(function.body, SplitAivScopeStmt))
 
 
 def _balance(function: Function, axis: int) -> int | None:
@@ -74,7 +82,7 @@ def _balance(function: Function, axis: int) -> int | None:
         affinity = call_affinity(call)
         if affinity is Affinity.MIXED:
             source = call.args[0].type
-            if space_of(call.args[0]) is MemorySpace.Vec or not isinstance(source, TileType):
+            if space_of(call.args[0]) in (MemorySpace.Vec, MemorySpace.Acc) or not isinstance(source, TileType):
                 return None
             size, valid = extent_of(source, axis), known(source.valid_shape[axis])
             if size is None or valid is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...backend.target import Target
 from ...errors import InternalError, user_error
 from ...ir.enums import MemorySpace, SplitMode
 from ...ir.expr import Call, Expr, IterArg, Var, index_const, tile_type_of
@@ -27,9 +28,12 @@ from ...ir.stmt import (
 from ...ir.types import TileType
 from ...ir.visitor import Rewriter
 from ...ops.registry import decl_of
+from ...ops.rules import same
 from ..core_affinity import Affinity, call_affinity, space_of
 from ..emitting import build
+from ..expand_mixed_kernel.crossings import arranged
 from ..expand_mixed_kernel.expand import transposed
+from ..packed_products import is_whole
 from . import operators as rules
 from .halves import Lane, Share, extent_of
 
@@ -39,8 +43,9 @@ _VIEWS = frozenset({"tile.reshape", "tile.reinterpret_view"})
 class Divider(Rewriter):
     """Rewrites a body for the lane ``lane``; ``shares`` says what it has a part of."""
 
-    def __init__(self, mode: SplitMode, lane: Lane) -> None:
+    def __init__(self, mode: SplitMode, lane: Lane, target: Target) -> None:
         super().__init__()
+        self.target = target
         self.mode, self.axis, self.lane = mode, mode.value - 1, lane
         self.shares: dict[Var, Share] = {}
         self._targets: list[Sequence[Var]] = []
@@ -126,6 +131,8 @@ class Divider(Rewriter):
             if size is None or size == 1:
                 raise rules.refuse(call, f"brings a tile to the lanes that they cannot divide: its axis {self.axis} is "
                                    f"{'not constant' if size is None else '1'}", rules.WHOLE)  # fmt: skip
+            if space_of(source) is MemorySpace.Acc:
+                return self._shard_whole(stmt, source, size)
             return [self._shard(stmt, source, size)]
         share = self.share_of(source)
         if share is None:
@@ -139,10 +146,27 @@ class Divider(Rewriter):
         if full != 2 * share.half or share.stride != share.half:
             message = f"joins lanes' parts of {full} cells, which are not equal"
             raise rules.refuse(call, message, "pad the axis to an even extent")
+        return self._gather(stmt, call, source, share)
+
+    def _gather(self, stmt: AssignStmt, call: Call, source: Expr, share: Share) -> list[Stmt]:
+        """Lanes' parts are joined whole, and the tile is then seen as what is valid of it."""
+        part, kind, made = tile_type_of(source), tile_type_of(stmt.var), list[Stmt]()
+        if not is_whole(part) and isinstance(source, Var):
+            made, source = arranged(source, self.target, call.span)
+            source = self._bound(made, source, build("tile.set_validshape", source, *part.shape, span=call.span))
         gather = build("tile.aic_gather", source, split=share.axis + 1, span=call.span)
         joined = Var(f"{stmt.var.name_hint}_mat", gather.type, call.span)
+        made.append(AssignStmt(joined, gather, call.span))
+        valid = [self.rewrite(d) for d in kind.valid_shape]
+        if not all(same(v, d) for v, d in zip(valid, kind.shape)):
+            joined = self._bound(made, joined, build("tile.set_validshape", joined, *valid, span=call.span))
         moved = call.replace(args=NodeList([joined]))
-        return [AssignStmt(joined, gather, call.span), stmt.replace(value=moved, var=self.define(stmt.var))]
+        return [*made, stmt.replace(value=moved, var=self.define(stmt.var))]
+
+    def _bound(self, stmts: list[Stmt], tile: Expr, shown: Call) -> Var:
+        var = Var(tile.name_hint if isinstance(tile, Var) else "tile", shown.type, shown.span)
+        stmts.append(AssignStmt(var, shown, shown.span))
+        return var
 
     def _shard(self, stmt: AssignStmt, source: Expr, size: int) -> Stmt:
         share = self.lane.share(self.axis, size)
@@ -154,6 +178,27 @@ class Divider(Rewriter):
         part = self.lane.part(TileType(full.shape, full.dtype, None, view, MemorySpace.Vec), share)
         made = shard.replace(type=part)
         return stmt.replace(value=made, var=self._made(stmt.var, made, share))
+
+    def _shard_whole(self, stmt: AssignStmt, source: Expr, size: int) -> list[Stmt]:
+        """A product is handed over whole, and then seen as what is valid of the lane's part."""
+        share = self.lane.share(self.axis, size)
+        full, span = tile_type_of(source), stmt.value.span
+        rows = full.valid_shape[0] if self.axis else full.shape[0]
+        seen = (rows, full.shape[1])
+        stmts: list[Stmt] = []
+        if not all(same(v, d) for v, d in zip(full.valid_shape, seen)):
+            source = self._bound(stmts, source, build("tile.set_validshape", source, *seen, span=span))
+        shard = build("tile.aiv_shard", source, split=self.mode.value, span=span)
+        kind = self.rewrite_type(tile_type_of(stmt.var))
+        if not isinstance(kind, TileType):
+            raise InternalError("what crosses is no tile", span)
+        part = self.lane.part(kind, share)
+        if part == shard.type:
+            return [*stmts, stmt.replace(value=shard, var=self._made(stmt.var, shard, share))]
+        landed = Var(f"{stmt.var.name_hint}_part", shard.type, span)
+        shown = build("tile.set_validshape", landed, *part.valid_shape, span=span).replace(type=part)
+        seen_as = stmt.replace(value=shown, var=self._made(stmt.var, shown, share))
+        return [*stmts, AssignStmt(landed, shard, span), seen_as]
 
     def _computed(self, stmt: AssignStmt, call: Call) -> list[Stmt]:
         made = self.rewrite(call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ...backend.target import Target
 from ...errors import user_error
 from ...ir.enums import SplitMode
 from ...ir.expr import Call, Expr, Var
@@ -32,9 +33,9 @@ _ADDRESSES: Final = {
 """Where operators read from; a lane that reads from a place of its own does work of its own."""
 
 
-def lower_regions(function: Function) -> Function:
+def lower_regions(function: Function, target: Target) -> Function:
     """``function`` with its regions lowered and gone."""
-    body = _Lowerer(function).body(function.body)
+    body = _Lowerer(function, target).body(function.body)
     for left in find_all(body, SplitAivScopeStmt):
         raise _in_scope(left)
     attrs = {**function.attrs, "split_aiv": True, VALIDATED: True}
@@ -51,8 +52,9 @@ def _in_scope(region: Stmt) -> Exception:
 
 
 class _Lowerer(BodyRewriter):
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, target: Target) -> None:
         super().__init__()
+        self._target = target
         self._names = {n.var.name_hint for n in find_all(function.body, AssignStmt)}
 
     def visit_scope_stmt(self, op: ScopeStmt) -> Any:
@@ -72,7 +74,7 @@ class _Lowerer(BodyRewriter):
         name = free_name("subblock_idx", self._names)
         self._names.add(name)
         index = Var(name, lane.type, op.span)
-        made = Divider(op.split, Lane(index)).body(op.body)
+        made = Divider(op.split, Lane(index), self._target).body(op.body)
         return [AssignStmt(index, lane, op.span), *(_Placed().body(s) for s in flatten_to_stmts(made))]
 
 

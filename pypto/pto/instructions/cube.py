@@ -97,7 +97,9 @@ def _multiply(site: Site) -> Run:
 
     def run(lhs: TileValue, rhs: TileValue, dst: TileValue) -> None:
         _limits(site, lhs, rhs, dst)
-        dst.write(product(lhs.read(), rhs.read(), out))
+        left, lost = lhs.read_rows()
+        dst.write(product(left, rhs.read(), out))
+        dst.lose_rows(lost)
 
     return run
 
@@ -107,7 +109,10 @@ def _accumulate(site: Site) -> Run:
 
     def run(acc: TileValue, lhs: TileValue, rhs: TileValue, dst: TileValue) -> None:
         _limits(site, lhs, rhs, dst)
-        dst.write(acc.read() + product(lhs.read(), rhs.read(), out))
+        (before, gone), (left, lost) = acc.read_rows(), lhs.read_rows()
+        dst.write(before + product(left, rhs.read(), out))
+        for rows in (gone, lost):
+            dst.lose_rows(rows)
 
     return run
 
@@ -119,7 +124,9 @@ def _with_bias(site: Site) -> Run:
         _limits(site, lhs, rhs, dst)
         if bias.valid != (1, dst.valid[1]):
             raise PtoError(f"'pto.{site.spec.mnemonic}': bias of {bias.valid} for {dst.valid[1]} columns")
-        dst.write(bias.read() + product(lhs.read(), rhs.read(), out))
+        left, lost = lhs.read_rows()
+        dst.write(bias.read() + product(left, rhs.read(), out))
+        dst.lose_rows(lost)
 
     return run
 
