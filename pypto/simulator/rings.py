@@ -108,7 +108,9 @@ class Ring:
         share = SimTile.read(tile)
         entry = self.entries.get(turn)
         if entry is None or not entry.data.size:
+            before = entry.points if entry is not None else []
             entry = self.entries[turn] = self._fill(turn, tile, split, core.poison)
+            entry.points += before
         self._check_same(entry, split, tile.type.dtype, share)
         self._put(entry, share, self._share_start(entry, tile, lane), tile)
         entry.points += core.mark()
