@@ -3,7 +3,8 @@
 ``t = pl.assemble(v, w, [0, 0])`` writes ``w`` into the memory of ``v``, and ``old = y`` makes no copy. Once memory is
 written under one name, its other names are neither what was named nor, reliably, what it holds now: a kernel may have
 loaded it before, another loads it after. A region loads at once what its operators take whole, and what it computes
-itself is in no such memory.
+itself is in no such memory. A part that is assigned, ``v[0:8] = w``, gives no new name: it changes the memory for all
+its names, but not what the region has loaded.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class _Names(Visitor):
         self._stale: dict[Var, _Overwritten] = {}
         self._trail: list[Var] = []
         """What went stale, in order; a branch takes it back."""
+        self._loaded: dict[Var, _Overwritten] = {}
+        """Names other than the one by which a part was assigned: a region may have loaded them before."""
         self._second: dict[Var, str] = {}
         """Second names, and what they name."""
         self._read_at: dict[Var, Span] = {}
@@ -98,9 +101,10 @@ class _Names(Visitor):
         The latter, a call, a statement of its own, an assigned part, is not what a second name was meant for, either.
         """
         call = op.value if isinstance(op, AssignStmt) else op.expr
-        renamed = isinstance(op, AssignStmt) and isinstance(call, Call) and not isinstance(call.op, GlobalVar)
         part = call.span.is_valid() and _begin(call.span) == _begin(op.span)
-        by_name = isinstance(call, Call) and renamed and not part and call.op.name.startswith("tensor.")
+        named = isinstance(op, AssignStmt) and not part
+        renamed = named and isinstance(call, Call) and not isinstance(call.op, GlobalVar)
+        by_name = isinstance(call, Call) and renamed and call.op.name.startswith("tensor.")
         overwritten = _Overwritten(op.span, self._region, by_name)
         for root in self._memory.may_be(var):
             names = self._fresh.get(root, {})
@@ -109,11 +113,16 @@ class _Names(Visitor):
                     del names[name]
                     self._stale[name] = overwritten
                     self._trail.append(name)
+                elif part and isinstance(op, AssignStmt) and name is not var:
+                    self._loaded[name] = overwritten
 
     def _read(self, var: Var, on_chip: bool = False) -> None:
         overwritten = self._stale.get(var)
         if overwritten is None:
             self._read_at.setdefault(var, self._at)
+            assigned = self._loaded.get(var) if on_chip and self._region is not None else None
+            if assigned is not None and assigned.region is self._region:
+                raise self._refused(var, assigned, self._at)
         elif not on_chip or var in self._second or overwritten.region is not self._region or self._region is None:
             raise self._refused(var, overwritten, self._at)
 

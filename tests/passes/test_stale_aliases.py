@@ -153,6 +153,40 @@ def k(x: pl.Tensor[[8, 64], pl.FP32], y: pl.InOut[pl.Tensor[[32, 64], pl.FP32]],
     assert (o[:8] == 2).all() and (o[8:] == 4).all()
 
 
+VIEW, PART = "v = pl.reshape(y, [32, 64])", "v[0:8, :] = x"
+BY_PART = {
+    "by its name, in the next region": [VIEW, AT, f"    {PART}", AT, "    o[:, :] = pl.add(y, 1.0)"],
+    "by windows, in the same region": [
+        VIEW, AT, f"    {PART}", "    for i in pl.range(4):",
+        "        o[i * 8 : i * 8 + 8, :] = pl.add(y[i * 8 : i * 8 + 8, :], 1.0)"],
+    "by a view, when the tensor was assigned to": [
+        VIEW, AT, "    y[0:8, :] = x", AT, "    o[:, :] = pl.add(v, 1.0)"],
+    "written by iterations": [
+        VIEW, AT, "    for i in pl.range(8):", "        v[i : i + 1, :] = x[i : i + 1, :]",
+        AT, "    o[:, :] = pl.add(y, 1.0)"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BY_PART)
+def test_assigned_parts_are_seen_by_every_name(case: str) -> None:
+    x, y, o = np.ones((8, 64), np.float32), np.full((32, 64), 3, np.float32), np.zeros((32, 64), np.float32)
+    pl.compile(program(*BY_PART[case]))(x, 0, y, o)
+    assert (o[:8] == 2).all() and (o[8:] == 4).all()
+
+
+LOADED = {
+    "after it": [VIEW, AT, f"    {PART}", "    o[:, :] = pl.add(y, 1.0)"],
+    "in the next iteration": [
+        VIEW, AT, "    for i in pl.range(2):", "        o[:, :] = pl.add(y, 1.0)", f"        {PART}"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOADED)
+def test_assigned_parts_of_what_the_region_has_loaded_are_refused(case: str) -> None:
+    with pytest.raises(KernelValueError, match="is overwritten .*, under another name, before 'y' is read here"):
+        pl.compile(program(*LOADED[case]))
+
+
 FRESH = {
     "read before": [AT, "    t = y", f"    {READ}", f"    {WRITE}"],
     "named afterwards": [AT, f"    {WRITE}", "    t = y", f"    {READ}"],
