@@ -255,6 +255,7 @@ class JITFunction:
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any], marker: bool = True) -> dict[str, Any]:
         """Arguments by parameter, in order. Without any tensor, tensors are left to the annotations."""
         captured(self)
+        args, named = [_number(v) for v in args], {name: _number(v) for name, v in named.items()}
         if marker and not args and not any(_is_tensor(v) for v in named.values()):
             unknown = [n for n in named if n not in self.parameters]
             if unknown:
@@ -388,6 +389,11 @@ def _in_order(value: Any) -> bool:
 
 def _fits(shape: Sequence[Any], blocks: Sequence[int | None]) -> bool:
     return len(shape) == len(blocks) and all(want in (None, got) for got, want in zip(shape, blocks))
+
+
+def _number(value: Any) -> Any:
+    """A scalar of numpy or ml_dtypes, or an array of no dimensions, as the Python number it holds."""
+    return value.item() if _is_tensor(value) and value.shape == () and hasattr(value, "item") else value
 
 
 def _is_tensor(value: Any) -> bool:
