@@ -84,12 +84,16 @@ def refuse_gaps(kernel: KernelBuilder, decl: OpDecl, value: Any) -> None:
         return
     memref, dims = tile_type_of(value).memref, static_dims(call.type.shape)
     if memref is not None and dims is not None and memref.size > call.type.dtype.storage_bytes(prod(dims)):
+        column = static_dims(call.type.shape[-1:]) == (1,) and len(call.args) == 3
         raise user_error(
             ValueError,
-            f"{decl.name} cannot take slice {written_name(value.name_hint)!r}, which has a valid_shape and whose rows "
-            "lie apart in the tile it is a slice of",
+            f"{decl.name} cannot take slice {written_name(value.name_hint)!r}, whose rows lie apart in the tile it is "
+            "a slice of" + ("" if column else " and which has a valid_shape"),
             call.span,
-            "slice without valid_shape, or copy the slice first: pl.move(tile, target_memory=pl.Mem.Vec)",
+            "a column by itself is the maximum of rows of one valid element: "
+            "pl.row_max(pl.slice(tile, [N, 8], [0, column], valid_shape=[N, 1]), tmp)"
+            if column
+            else "slice without valid_shape, or copy the slice first: pl.move(tile, target_memory=pl.Mem.Vec)",
         )
 
 

@@ -13,7 +13,7 @@ import pytest
 from tile_slice_programs import mat, program, text_of, vec
 
 from pypto import ir
-from pypto.errors import InternalError
+from pypto.errors import InternalError, KernelValueError
 from pypto.pto.errors import PtoError
 from pypto.simulator import load
 
@@ -126,6 +126,23 @@ def test_codegen_refuses_to_repack_over_the_source(target, rows, row, col, reaso
     narrowed = EXPAND.format(rows=rows, row=row, col=col).replace(f"{col}])", f"{col}], valid_shape=[1, 64])")
     with pytest.raises(InternalError, match=reason):
         text_of(vec(narrowed, "[16, 128], pl.FP32", f"[{rows}, 64], pl.FP32", MORE), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_column_where_it_must_lie_as_a_row_is_refused_with_a_form_that_works(target, rng):
+    sliced = "s = pl.tile.slice(t, [16, 1], [0, 8])"
+    lines = sliced + "\ny = pl.tile.muls(s, 2.0)"
+    with pytest.raises(KernelValueError, match="'s', whose rows lie apart in the tile it is a slice of\n") as caught:
+        text_of(vec(lines, "[16, 64], pl.FP32", "[16, 1], pl.FP32"), target)
+    assert "valid_shape=[N, 1]), tmp)" in str(caught.value)
+    reduced = (
+        "w = pl.tile.slice(t, [16, 8], [0, 8], valid_shape=[16, 1])\n"
+        "tmp = pl.tile.create([16, 8], dtype=pl.FP32, target_memory=pl.Mem.Vec)\ns = pl.tile.row_max(w, tmp)"
+    )
+    text = text_of(vec(lines.replace(sliced, reduced), "[16, 64], pl.FP32", "[16, 1], pl.FP32"), target)
+    x, out = rng.standard_normal((16, 64), np.float32), np.zeros((16, 1), np.float32)
+    execute(text, x, out)
+    np.testing.assert_array_equal(out, x[:, 8:9] * np.float32(2))
 
 
 # Alignment.
