@@ -135,23 +135,25 @@ pl.store(pl.tile.matmul(left, right), [0, 0], y0)
 
 
 def vectors() -> list[Case]:
+    # A row goes to Left in blocks of 512 bytes: 512 elements of the narrowest type.
+    operands, result = [(1, 512), (512, 32)], [(1, 32)]
     head = """
-a = pl.load(x0, [0, 0], [1, 128], target_memory=pl.Mem.Mat)
-b = pl.load(x1, [0, 0], [128, 64], target_memory=pl.Mem.Mat)
+a = pl.load(x0, [0, 0], [1, 512], target_memory=pl.Mem.Mat)
+b = pl.load(x1, [0, 0], [512, 32], target_memory=pl.Mem.Mat)
 """
-    cases = [case("tile.gemv", head + "pl.store(pl.tile.gemv(a, b), [0, 0], y0)", [(1, K), (K, N)], [(1, N)], _matmul,
-                  OPERANDS)]  # fmt: skip
+    once = head + "pl.store(pl.tile.gemv(a, b), [0, 0], y0)"
+    cases = [case("tile.gemv", once, operands, result, _matmul, OPERANDS)]
     twice = head + "pl.store(pl.tile.gemv_acc(pl.tile.gemv(a, b), a, b), [0, 0], y0)"
 
     def doubled(a: Array, b: Array, y: Array) -> None:
         total = product(a, b)
         y[...] = 2 * total if is_float(total.dtype) else wrap(2 * total.astype(object), total.dtype)
 
-    cases.append(case("tile.gemv_acc", twice, [(1, K), (K, N)], [(1, N)], doubled, OPERANDS))
+    cases.append(case("tile.gemv_acc", twice, operands, result, doubled, OPERANDS))
     bias = (
         head
         + """
-c = pl.load(x2, [0, 0], [1, 64], target_memory=pl.Mem.Mat)
+c = pl.load(x2, [0, 0], [1, 32], target_memory=pl.Mem.Mat)
 pl.store(pl.tile.gemv_bias(a, b, pl.move(c, target_memory=pl.Mem.Bias)), [0, 0], y0)
 """
     )
@@ -163,7 +165,7 @@ pl.store(pl.tile.gemv_bias(a, b, pl.move(c, target_memory=pl.Mem.Bias)), [0, 0],
             else (product(a, b) + c)
         )
 
-    cases.append(case("tile.gemv_bias", bias, [(1, K), (K, N), ((1, N), None)], [(1, N)], biased, OPERANDS))
+    cases.append(case("tile.gemv_bias", bias, [*operands, ((1, 32), None)], result, biased, OPERANDS))
     return cases
 
 

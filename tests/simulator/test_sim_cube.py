@@ -155,11 +155,11 @@ def test_parts_of_l1_tiles_feed_the_cube():
 
 def test_a_row_vector_times_a_matrix():
     kernel, left = cube()
-    va, vb, vo = kernel.tensor(1, 64, "f16"), kernel.tensor(64, 32, "f16"), kernel.tensor(1, 32, "f32")
-    ma = kernel.tile(tile_type(1, 64, "f16", loc="mat", layout=ND))
-    mb = kernel.tile(tile_type(64, 32, "f16", loc="mat", layout=NZ))
-    la = kernel.tile(tile_type(1, 64, "f16", loc="left", layout=left))
-    rb = kernel.tile(tile_type(64, 32, "f16", loc="right", layout=ZN))
+    va, vb, vo = kernel.tensor(1, 256, "f16"), kernel.tensor(256, 32, "f16"), kernel.tensor(1, 32, "f32")
+    ma = kernel.tile(tile_type(1, 256, "f16", loc="mat", layout=ND))
+    mb = kernel.tile(tile_type(256, 32, "f16", loc="mat", layout=NZ))
+    la = kernel.tile(tile_type(1, 256, "f16", loc="left", layout=left))
+    rb = kernel.tile(tile_type(256, 32, "f16", loc="right", layout=ZN))
     acc = kernel.tile(tile_type(1, 32, "f32", loc="acc", layout=ACC))
     kernel.load(va, ma)
     kernel.load(vb, mb)
@@ -167,10 +167,10 @@ def test_a_row_vector_times_a_matrix():
     kernel.op("tmov", [mb], [rb])
     kernel.op("tgemv", [la, rb], [acc])
     kernel.store(acc, vo)
-    a, b = matrices(F16, 1, 64, 32)
+    a, b = matrices(F16, 1, 256, 32)
     out = np.zeros((1, 32), F32)
     kernel.run(a, b, out)
-    np.testing.assert_allclose(out, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(out, a.astype(np.float256) @ b.astype(np.float256), rtol=1e-5, atol=1e-4)
 
 
 def test_the_accumulator_goes_back_to_l1_narrowed():

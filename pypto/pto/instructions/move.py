@@ -268,6 +268,23 @@ def _same_buffer(site: Site) -> None:
         )
 
 
+def _row_as_vector(site: Site) -> bool:
+    """A plain row in mat goes to left as the vector of a `tgemv`, which fills whole fractals one after another."""
+    src, dst = site.tile("src"), site.tile("dst")
+    return src.loc == "mat" and dst.loc == "left" and src.rows == 1 and not src.boxed
+
+
+def _whole_fractals(site: Site) -> None:
+    src, dst = site.tile("src"), site.tile("dst")
+    if _row_as_vector(site) and (src.nbytes % dst.fractal or dst.nbytes % dst.fractal):
+        unit = dst.fractal // src.item
+        raise PtoError(
+            f"'pto.{site.spec.mnemonic}': a row goes to left in blocks of {dst.fractal} bytes, {unit} elements of "
+            f"{src.dtype}, got rows of {src.cols} and {dst.cols}",
+            hint=f"load [1, {-(-src.cols // unit) * unit}] with valid_shape, and as many rows of the right operand",
+        )
+
+
 def _mover(site: Site) -> Callable[[Array, TileValue | None, int], Array]:
     """What elements become, given the tile of quantization words, if any, and the column of src they start at."""
     src, dst = site.tile("src"), site.tile("dst")
@@ -306,7 +323,7 @@ declare(
     apart=",",
     pipe=_pipe,
     attrs=_MOVE_ATTRS,
-    checks=(_legal_move, _moved_dtype, _only_from_acc, _same_buffer),
+    checks=(_legal_move, _moved_dtype, _only_from_acc, _same_buffer, _whole_fractals),
     bind=_move,
     cost=_move_cost,
     in_place="src",
@@ -316,9 +333,14 @@ declare(
 
 def _extract(site: Site) -> Run:
     convert_data = _mover(site)
+    item, block = site.tile("src").item, site.tile("dst").fractal if _row_as_vector(site) else 1
 
     def run(src: TileValue, row: int, col: int, fp: TileValue | None, dst: TileValue) -> None:
         rows, cols = dst.valid
+        if col * item % block:
+            raise PtoError(
+                f"'pto.textract': part of a row goes to left in blocks of {block} bytes, not from column {col}"
+            )
         _outside(site, "'src'", row, col, rows, cols, src.type)
         dst.write(convert_data(src.read_at(row, col, rows, cols), fp, col))
 
@@ -331,7 +353,7 @@ declare(
     apart="fp",
     pipe=_pipe,
     attrs=_MOVE_ATTRS,
-    checks=(_legal_move, _moved_dtype, _only_from_acc),
+    checks=(_legal_move, _moved_dtype, _only_from_acc, _whole_fractals),
     bind=_extract,
     cost=_move_cost,
     doc="A window of a tile, laid out as dst wants it.",
