@@ -170,7 +170,7 @@ def test_a_row_vector_times_a_matrix():
     a, b = matrices(F16, 1, 256, 32)
     out = np.zeros((1, 32), F32)
     kernel.run(a, b, out)
-    np.testing.assert_allclose(out, a.astype(np.float256) @ b.astype(np.float256), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(out, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-4)
 
 
 def test_the_accumulator_goes_back_to_l1_narrowed():
