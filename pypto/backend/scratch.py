@@ -23,7 +23,7 @@ def narrowing_bytes(source: DataType, target: DataType, rows: int, cols: int | N
     """
     if source is DataType.FP32 and target is DataType.INT16:
         return _whole_rows(rows, stride if cols is None else cols, cols is None, stride)
-    if source is not DataType.FP16 or target not in (DataType.INT16, DataType.INT8):
+    if source is not DataType.FP16 or target not in (DataType.INT16, DataType.INT8, DataType.UINT8):
         return 0
     part = _PER_REPEAT if cols is None else max(1, min(cols, _PER_REPEAT))
     words = _BLOCK * _ceil(part * _WORD, _BLOCK)

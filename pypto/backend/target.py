@@ -76,6 +76,10 @@ class Quirks:
     """``pto.tinsert`` from Acc may write f32 to Mat; otherwise only f16 and bf16."""
     gather_behind_scratch: bool
     """``pto.tgather`` that compares works in the bytes behind its scratch tile, too."""
+    moves_whole: bool
+    """``pto.tmov`` within Vec takes no view of part of a tile's columns together with a whole tile."""
+    mask_as_wide: bool
+    """``pto.tcmp`` wants a mask of as many elements as it compares, though it packs a bit for each."""
     explicit_scratch: bool
     """PTOAS wants the scratch of sequences and of narrowing conversions named where addresses are."""
 

@@ -115,6 +115,8 @@ ASCEND910B = Target(
         event_workspace=True,
         tinsert_f32_destination=False,
         gather_behind_scratch=True,
+        moves_whole=True,
+        mask_as_wide=False,
         explicit_scratch=True,
     ),
 )
@@ -194,6 +196,8 @@ ASCEND950 = Target(
         event_workspace=False,
         tinsert_f32_destination=True,
         gather_behind_scratch=False,
+        moves_whole=False,
+        mask_as_wide=True,
         explicit_scratch=False,
     ),
 )

@@ -23,6 +23,7 @@ from .forms_sync import SYNC_FORMS
 from .instructions import destination, dps, generic, instruction, operand, refuse_gaps
 from .tensors import flat_offset, is_empty, read_element, tensor_view_op, window, write_element, written_extents
 from .types import array_text, scalar_text, tile_text
+from .windows import extracted, inserted
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
@@ -95,6 +96,8 @@ def move(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: Var 
             call.span,
             "drop the move, or let the compiler place one of the tiles",
         )
+    if result is not None and extracted(kernel, bound["src"], result, kernel.handle(result)):
+        return kernel.handle(result)
     return dps(kernel, pto, bound, call, result)
 
 
@@ -263,6 +266,8 @@ def assemble(kernel: KernelBuilder, pto: Pto, bound: Bound, call: Call, result: 
     if type.dtype is not result.type.dtype:
         # An accumulator is converted as it drains; a view of its target has the target's element type.
         instruction(kernel, "pto.tinsert", [kernel.value(source), *offsets], out)
+        return out
+    if inserted(kernel, source, offsets, result, out):
         return out
     region = result.type.get_effective_tile_view().replace(valid_shape=type.valid_shape)
     part = TileType(type.shape, type.dtype, None, region, result.type.memory_space)

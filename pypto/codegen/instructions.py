@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .kernel import KernelBuilder
 
 _INLINE_ATTRS = frozenset(
-    {"pto.tcmp", "pto.tcmps", "pto.tcvt", "pto.tcolsum", "pto.tmrgsort", "pto.tci", "pto.trandom"}
+    {"pto.tcmp", "pto.tcmps", "pto.tcvt", "pto.tcolsum", "pto.tmrgsort", "pto.trandom"}
 )
 """Instructions whose attributes stand inside ``ins(..)``; elsewhere they follow ``outs(..)``."""
 

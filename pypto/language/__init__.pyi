@@ -186,7 +186,7 @@ def add(lhs: ScalarLike, rhs: ScalarLike, *, span: Span | None = ...) -> Scalar:
     """The same of scalars."""
 
 def add_relu(lhs: Tile, rhs: Tile, *, span: Span | None = ...) -> Tile:
-    """Element by element, lhs + rhs, or 0 where that is negative, in one instruction (Ascend910B)."""
+    """Element by element, lhs + rhs, or 0 where that is negative. `LegalizeTileOps` writes it out."""
 
 def addc(lhs: Tile, rhs: Tile, rhs2: Tile, *, span: Span | None = ...) -> Tile:
     """Element by element, lhs + rhs + rhs2."""
@@ -1440,7 +1440,7 @@ class tile:
 
     @staticmethod
     def add_relu(lhs: Tile, rhs: Tile, *, span: Span | None = ...) -> Tile:
-        """Element by element, lhs + rhs, or 0 where that is negative, in one instruction (Ascend910B)."""
+        """Element by element, lhs + rhs, or 0 where that is negative. `LegalizeTileOps` writes it out."""
 
     @staticmethod
     def addc(lhs: Tile, rhs: Tile, rhs2: Tile, *, span: Span | None = ...) -> Tile:
@@ -1564,6 +1564,10 @@ class tile:
         """Compare two tiles: ``cmp_type`` 0 eq, 1 ne, 2 lt, 3 le, 4 gt, 5 ge. The value is a packed mask, one bit an
         element.
         """
+
+    @staticmethod
+    def cmp_wide(lhs: Tile, rhs: Tile, cmp_type: int = ..., *, span: Span | None = ...) -> Tile:
+        """`cmp` to a mask of the operands' shape."""
 
     @staticmethod
     def cmps(lhs: Tile, rhs: ScalarLike, cmp_type: int = ..., *, span: Span | None = ...) -> Tile:

@@ -444,11 +444,14 @@ def check_cmp_type(b: Bound) -> None:
         raise b.fail(f"requires cmp_type in [0, 5] ({names}), got {b['cmp_type']}")
 
 
-def _mask_type(t: TileType, valid: Sequence[Expr]) -> Type:
-    """Packed predicates: a bit an element, each row in whole 32-byte blocks of which the bytes in use are valid."""
+def _mask_type(t: TileType, valid: Sequence[Expr], wide: bool = False) -> Type:
+    """Packed predicates: a bit an element, each row in whole 32-byte blocks of which the bytes in use are valid.
+
+    A ``wide`` row has as many bytes as there are elements.
+    """
     *rows, columns = t.shape
     known = value(columns)
-    width = columns if known is None else index_const(-(-known // 256) * 32)
+    width = columns if known is None else index_const(-(-known // (32 if wide else 256)) * 32)
     known = value(valid[-1])
     used = (valid[-1] + 7) // 8 if known is None else index_const(-(-known // 8))
     return tile_type([*rows, width], D.UINT8, [*valid[:-1], used], MemorySpace.Vec)
@@ -458,7 +461,7 @@ def _cmp(b: Bound) -> Type:
     check_cmp_type(b)
     check_same_dtype(b, "lhs", "rhs")
     check_same_shape(b, "lhs", "rhs")
-    return _mask_type(b.type("lhs"), common_region(b, "lhs", "rhs"))
+    return _mask_type(b.type("lhs"), common_region(b, "lhs", "rhs"), b.decl.internal)
 
 
 def _cmps(b: Bound) -> Type:
@@ -474,6 +477,16 @@ declare(
     "element.",
     spaces=vec("lhs", "rhs"),
     scalar_form="tile.cmps",
+    pto=Pto("pto.tcmp", ("lhs", "rhs"), attrs={"cmpMode": "cmp_type"}),
+    **_MASKS,
+)
+declare(
+    "tile.cmp_wide",
+    _TILES + ", attr cmp_type: int! = 0",
+    _cmp,
+    "`cmp` to a mask of the operands' shape.",
+    spaces=vec("lhs", "rhs"),
+    internal=True,
     pto=Pto("pto.tcmp", ("lhs", "rhs"), attrs={"cmpMode": "cmp_type"}),
     **_MASKS,
 )

@@ -80,9 +80,9 @@ declare(
     "tile.add_relu",
     "in lhs: tile, in rhs: tile",
     _add_relu,
-    "Element by element, lhs + rhs, or 0 where that is negative, in one instruction (Ascend910B).",
+    "Element by element, lhs + rhs, or 0 where that is negative. `LegalizeTileOps` writes it out.",
     spaces=vec("lhs", "rhs"),
-    pto=Pto("pto.taddrelu", ("lhs", "rhs")),
+    pto=Pto(form="composite"),
     **_VECTOR,
 )
 

@@ -33,6 +33,7 @@ PIPELINE: tuple[str, ...] = (
     "block_nz_tensor_views",
     "block_mx_scale_tensor_views",
     "legalize_tile_cast",
+    "legalize_tile_ops",
     "auto_tile_matmul_l0",
     "canonicalize_tile_slice",
     "infer_tile_memory_space",

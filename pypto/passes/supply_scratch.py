@@ -1,25 +1,24 @@
-"""SupplyScratch: a tile of scratch for sequences and conversions whose instructions want it named.
+"""SupplyScratch: the scratch tile an instruction must be given, where a call states none or one that will not do.
 
-Only where the target's library does (`Quirks.explicit_scratch`), and where the call states none. It is made right
-before its use, so that memory planning sees how short it lives.
+What it must be is in the instruction's declaration (`scratch` in `pypto.pto.spec`). The tile is made right before its
+use, so that memory planning sees how short it lives. Without a target nothing is known of instructions, and nothing
+changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..backend.scratch import narrowing_bytes, sequence_bytes
-from ..dtypes import DataType
+from ..backend.target import Target
 from ..ir.enums import MemorySpace
-from ..ir.expr import Call
-from ..ir.node import NodeList
+from ..ir.expr import Call, Expr, Var
 from ..ir.program import Function, Program
-from ..ir.stmt import AssignStmt, Stmt
-from ..ops.registry import Bound, rebind
-from ..ops.rules import valid_of, value
+from ..ir.stmt import AssignStmt, EvalStmt, Stmt
+from ..ir.types import TileType
+from ..ops.registry import call_of, rebind
+from ..ops.rules import all_same
 from .base import P, Pass
 from .context import PassContext
-from .emitting import EmittingRewriter, build
+from .contracts import instruction_of, site_of
+from .emitting import EmittingRewriter, build, kind_of
 
 
 def supply_scratch() -> Pass:
@@ -30,47 +29,60 @@ def supply_scratch() -> Pass:
         _run,
         requires=properties,
         produces=properties | {P.NormalizedStmtStructure},
-        looks_for=tuple(_NEEDS),
+        looks_for=(TileType,),
     )
 
 
 def _run(program: Program, context: PassContext) -> Program:
-    needed = context.has_target and context.target.quirks.explicit_scratch
-    return program.map_functions(_supplied) if needed else program
+    if not context.has_target:
+        return program
+    target = context.target
+    return program.map_functions(lambda function: _supplied(function, target))
 
 
-def _supplied(function: Function) -> Function:
-    return _Supplier().rewrite(function) if function.is_incore else function
-
-
-def _sequence(b: Bound) -> int:
-    return sequence_bytes(b["dtype"])
-
-
-def _conversion(b: Bound) -> int:
-    tile = b.type("tile")
-    room = [value(dim) for dim in tile.shape]
-    valid = [value(dim) for dim in valid_of(b, "tile")]
-    if len(room) != 2 or room[0] is None or room[1] is None:
-        return 0
-    rows = room[0] if valid[0] is None else valid[0]
-    return 0 if b["saturate"] else narrowing_bytes(tile.dtype, b["target_type"], rows, valid[1], room[1])
-
-
-_NEEDS: dict[str, Callable[[Bound], int]] = {"tile.ci": _sequence, "tile.cast": _conversion}
+def _supplied(function: Function, target: Target) -> Function:
+    return _Supplier(target).rewrite(function) if function.is_incore else function
 
 
 class _Supplier(EmittingRewriter):
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self.target = target
+
     def rewrite_assign(self, op: AssignStmt) -> Stmt:
-        call = op.value
-        need = _NEEDS.get(call.op.name) if isinstance(call, Call) else None
-        if need is None or not isinstance(call, Call):
-            return self.generic(op)
-        bound = rebind(call)
-        size = need(bound) if bound["tmp"] is None else 0
-        if not size:
-            return self.generic(op)
-        words = [1, size // DataType.INT32.get_byte()]
-        scratch = build("tile.create", words, DataType.INT32, target_memory=MemorySpace.Vec, span=call.span)
+        made = self._with_scratch(op.value) if isinstance(op.value, Call) else None
+        return self.generic(op) if made is None else op.replace(value=made)
+
+    def rewrite_eval(self, op: EvalStmt) -> Stmt:
+        made = self._with_scratch(op.expr) if isinstance(op.expr, Call) else None
+        return self.generic(op) if made is None else op.replace(expr=made)
+
+    def _with_scratch(self, call: Call) -> Call | None:
+        """The call with scratch that will do; None where it has it, or needs none."""
+        from ..pto.elements import data_type
+        from ..pto.scratch import short_of
+
+        decl = call.op.decl
+        spec = None if decl is None or "tmp" not in decl.by_name else instruction_of(decl)
+        if spec is None or spec.scratch is None:
+            return None
+        site = site_of(call, self.target)
+        room = None if site is None else short_of(site)
+        if room is None:
+            return None
+        dtype = data_type(room.dtype or "i32")
+        assert dtype is not None
+        shape = [room.rows, room.cols]
+        scratch = build("tile.create", shape, dtype, target_memory=MemorySpace.Vec, span=call.span)
         tmp = self.emit(f"{call.op.name.removeprefix('tile.')}_tmp", scratch)
-        return self.generic(op.replace(value=call.replace(args=NodeList([*call.args, tmp]))))
+        bound = rebind(call)
+        bound.values["tmp"] = self._as_valid(tmp, bound.arg(0)) if room.like_source else tmp
+        made = call_of(bound, call.type)
+        return made.replace(attrs=call.attrs) if call.attrs else made
+
+    def _as_valid(self, tmp: Var, source: Expr) -> Var:
+        """Scratch that is valid where the source is."""
+        region = kind_of(source).valid_shape
+        if all_same(region, kind_of(source).shape):
+            return tmp
+        return self.emit("tmp_valid", build("tile.set_validshape", tmp, *region, span=source.span))

@@ -86,28 +86,53 @@ def in_place(spec: Instruction) -> frozenset[str]:
 
 
 class ElementTypes:
-    """Element types allowed for an operand, by architecture."""
+    """Element types allowed for an operand, by architecture; only ``within`` a memory, where one is named."""
 
-    __slots__ = ("name", "allowed")
+    __slots__ = ("name", "allowed", "within")
 
-    def __init__(self, name: str, allowed: Mapping[str, frozenset[str]]) -> None:
-        self.name, self.allowed = name, allowed
+    def __init__(self, name: str, allowed: Mapping[str, frozenset[str]], within: str = "") -> None:
+        self.name, self.allowed, self.within = name, allowed, within
 
     def __call__(self, site: Site) -> None:
         name, allowed = self.name, self.allowed[site.arch]
+        if self.within and {site.tile("src").loc, site.tile("dst").loc} != {self.within}:
+            return
         if site.has(name) and _dtype(site, name) not in allowed:
             raise ElementTypeError(site, name, _dtype(site, name), sorted(allowed))
 
 
-def dtypes(name: str, a2a3: str, a5: str | None = None) -> ElementTypes:
+def dtypes(name: str, a2a3: str, a5: str | None = None, within: str = "") -> ElementTypes:
     """Element types allowed for an operand, by architecture; one list serves both when ``a5`` is absent."""
-    return ElementTypes(name, {"a2a3": frozenset(a2a3.split()), "a5": frozenset((a2a3 if a5 is None else a5).split())})
+    lists = {"a2a3": frozenset(a2a3.split()), "a5": frozenset((a2a3 if a5 is None else a5).split())}
+    return ElementTypes(name, lists, within)
 
 
-def element_types(spec: Instruction, arch: str, operand: str = "dst") -> frozenset[str] | None:
-    """The element types an instruction takes for an operand on ``arch``, None when it states no limit."""
-    rules = [c.allowed[arch] for c in spec.checks if isinstance(c, ElementTypes) and c.name == operand]
+def element_types(spec: Instruction, arch: str, operand: str = "dst", within: str = "") -> frozenset[str] | None:
+    """The element types an instruction takes for an operand on ``arch``, None when it states no limit.
+
+    ``within`` names the memory that source and result are in, where limits on that are meant too.
+    """
+    limits = (c for c in spec.checks if isinstance(c, ElementTypes) and c.name == operand)
+    rules = [c.allowed[arch] for c in limits if c.within in ("", within)]
     return frozenset.intersection(*rules) if rules else None
+
+
+_INTEGERS = frozenset(f"{sign}{bits}" for sign in ("i", "ui") for bits in (8, 16, 32))
+_WHOLE = _INTEGERS | {"f16", "bf16", "f32"}
+
+
+def stand_in(spec: Instruction, arch: str, dtype: str, operand: str = "dst") -> str | None:
+    """The element type an instruction takes in place of ``dtype``: that one, or another of its width where bits count.
+
+    None where there is none.
+    """
+    allowed = element_types(spec, arch, operand, "vec")
+    if allowed is None or dtype in allowed:
+        return dtype
+    if not spec.bits or (spec.bits == "int" and dtype not in _INTEGERS) or dtype not in _WHOLE:
+        return None
+    alike = [a for a in allowed if item_bytes(a) == item_bytes(dtype) and (spec.bits == "any" or a.startswith("i"))]
+    return min(alike, default=None)
 
 
 class OnlyOn:
@@ -207,6 +232,22 @@ def valid_axis(first: str, other: str, axis: int) -> Check:
     return check
 
 
+def open_extents(site: Site) -> str:
+    """The operand of a site whose valid extents must be constants and are not; empty where there is none."""
+    name = "" if site.spec.constant is None else site.spec.constant(site)
+    return name if name and None in (site.tile(name).v_row, site.tile(name).v_col) else ""
+
+
+def constant_extents(site: Site) -> None:
+    """The valid extents are constants that the instruction wants so."""
+    name = open_extents(site)
+    if name:
+        raise ContractError(
+            f"'pto.{site.spec.mnemonic}': the valid extents of '{name}' must be constants",
+            hint="give the tile constant extents: pl.fillpad it first",
+        )
+
+
 def valid_extent(name: str, axis: int, extent: int) -> Check:
     """A tile has exactly ``extent`` valid rows (axis 0) or columns (axis 1), where known."""
 
@@ -255,12 +296,12 @@ def same_item_size(first: str, other: str) -> Check:
     return check
 
 
-def scalar_of(scalar: str, tile: str) -> Check:
-    """A scalar has the element type of a tile; its signedness is free, as PTO passes signless integers."""
+def scalar_of(scalar: str, tile: str, signed: bool = False) -> Check:
+    """A scalar has the element type of a tile. Signless integers go with unsigned tiles too, unless ``signed``."""
 
     def check(site: Site) -> None:
         found, want = site.types.get(scalar), site.tile(tile).dtype
-        if isinstance(found, str) and found.lstrip("us") != want.lstrip("us"):
+        if isinstance(found, str) and found != (want if signed else want.removeprefix("u")):
             _fail(site, f"'{scalar}' must be {want} like '{tile}', got {found}")
 
     return check

@@ -11,7 +11,7 @@ from .checks import row_major, same_dtype
 from .elements import data_type
 from .errors import PtoError
 from .shapes import Tile
-from .spec import Check, Site
+from .spec import Check, Room, Site
 
 _BLOCK = 32
 _REPEAT = 256
@@ -90,12 +90,19 @@ def _room(site: Site, bytes: int, why: str) -> None:
         raise _small(site, f"{bytes} bytes, {why}")
 
 
+_MOST_ROWS = 8192
+
+
+def _row_bytes(rows: int) -> int:
+    return min(_ceil(rows, 8) * _REPEAT, 30 * _REPEAT)
+
+
 def row_copies(site: Site) -> None:
     """`TROWEXPAND*`: the value of each row, spread over a block of 32 bytes; eight rows, 240 at most, a repeat."""
     rows = extents(site.tile("dst"))[0]
     for name in ("src0", "src1"):
         if site.tile(name).blayout == "col_major":
-            _room(site, min(_ceil(rows, 8) * _REPEAT, 30 * _REPEAT), f"a block for each of {rows} rows")
+            _room(site, _row_bytes(rows), f"a block for each of {rows} rows")
             return
     raise PtoError(f"'pto.{site.spec.mnemonic}': 'tmp' goes with a column, whose rows it spreads; leave it out")
 
@@ -150,19 +157,88 @@ def transposed(site: Site) -> None:
     _room(site, cols * _ceil(rows, lines) * lines * src.item, f"the {rows}x{cols} elements of 'src' in whole blocks")
 
 
-def sequence(site: Site) -> None:
+# What an instruction must be given: `Room`s.
+
+
+def _words(nbytes: int) -> Room | None:
+    return Room("", 1, _ceil(nbytes, _BLOCK) * _BLOCK // 4) if nbytes else None
+
+
+def sequence(site: Site) -> Room | None:
     """`TCI`: parts of the sequence in f32."""
     dtype = data_type(site.tile("dst").dtype)
-    if dtype is not None:
-        _room(site, sequence_bytes(dtype), "in which it counts")
+    return _words(sequence_bytes(dtype)) if site.arch == "a2a3" and dtype is not None else None
 
 
-def narrowed(site: Site) -> None:
+def narrowed(site: Site) -> Room | None:
     """`TCVT` that keeps the low bits of what does not fit: the elements as i32."""
     src = site.tile("src")
     source, target = data_type(src.dtype), data_type(site.tile("dst").dtype)
-    if source is None or target is None or site.attrs["satmode"] == "ON":
-        return
-    need = narrowing_bytes(source, target, extents(src)[0], src.v_col, src.cols)
-    if need:
-        _room(site, need, "elements of 'src' as i32")
+    if site.arch != "a2a3" or source is None or target is None or site.attrs["satmode"] == "ON":
+        return None
+    return _words(narrowing_bytes(source, target, extents(src)[0], src.v_col, src.cols))
+
+
+def mask_words(site: Site) -> Room | None:
+    """`TSEL`: the mask of a repeat, 128 bits."""
+    return Room("ui32", 1, _BLOCK // 4) if site.arch == "a2a3" else None
+
+
+def one_row(site: Site) -> Room | None:
+    """`TSELS`: the scalar, for which the assembler wants a row."""
+    src = site.tile("src")
+    return Room(src.dtype, 1, src.cols) if site.arch == "a2a3" else None
+
+
+def like_source(site: Site) -> Room | None:
+    """`TQUANT`: the rounded elements."""
+    src = site.tile("src")
+    return Room(src.dtype, src.rows, src.cols, like_source=True) if site.arch == "a2a3" else None
+
+
+_MOST_COPIED = 8160
+"""A row up to here (elements on the 910B, bytes on the 950) is copied whole to be padded, else its last block."""
+
+
+def sorted_blocks(site: Site) -> Room | None:
+    """`TSORT32` of rows that are not known to be whole blocks of 32: the row. The 910B's assembler wants all rows."""
+    src = site.tile("src")
+    if src.v_col is not None and src.v_col % 32 == 0 and not (site.has("tmp") and site.arch == "a2a3"):
+        return None
+    if site.arch == "a2a3":
+        return Room(src.dtype, src.rows, src.cols)
+    cols = extents(src)[1]
+    return Room(src.dtype, 1, _ceil(cols, 32) * 32 if cols * src.item <= _MOST_COPIED else 32)
+
+
+def merged_lists(site: Site) -> Room | None:
+    """`TMRGSORT` of several lists: all of them, one after the other."""
+    lists = [site.tile(name) for name in ("src", "src1", "src2", "src3") if site.has(name)]
+    if site.has("blockLen"):
+        return None
+    return Room(lists[0].dtype, 1, max(site.tile("dst").cols, sum(each.cols for each in lists)))
+
+
+def row_blocks(site: Site) -> Room | None:
+    """`TROWEXPAND*` that is given scratch: `row_copies`, where rows are known only at run time all there may be."""
+    dst = site.tile("dst")
+    if site.arch != "a2a3" or not site.has("tmp"):
+        return None
+    need = _MOST_ROWS if dst.v_row is None else _row_bytes(dst.v_row)
+    return Room(dst.dtype, 1, need // dst.item)
+
+
+def short_of(site: Site) -> Room | None:
+    """The scratch an instruction must be given and is not."""
+    wants = site.spec.scratch
+    room = None if wants is None else wants(site)
+    found = site.types.get("tmp")
+    return None if room is None or (isinstance(found, Tile) and room.is_in(found)) else room
+
+
+def enough(site: Site) -> None:
+    """Raise PtoError for scratch that is there and is not what the instruction wants."""
+    room = short_of(site) if site.has("tmp") else None
+    if room is not None:
+        kind = f"{room.rows}x{room.cols} {room.dtype}" if room.dtype else f"{room.nbytes} bytes"
+        raise _small(site, kind)

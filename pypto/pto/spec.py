@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pypto.backend.target import Target
 
+from .elements import item_bytes
 from .enumerations import ENUMERATIONS
 from .errors import PtoError
 from .shapes import Tile, View
@@ -67,7 +68,10 @@ class Instruction:
     the work each time: it takes the runtime values of `uses`, in order, None for an absent optional.
     ``cost`` gives cycles from the rows and columns of the region the instruction writes.
     ``pipe`` names the pipe, or computes it from the site. ``in_place``: the sources whose place the result may take,
-    element for element.
+    element for element. ``scratch``: what ``tmp`` must be at a site, None where there is none, or what is there will
+    do. ``constant``: the operand whose valid extents must be constants at a site, if any. ``bits``: elements of another
+    type of the same width give the same bits, ``any`` type or another ``int``. ``through``: element types it does not
+    take, and the wider ones in which an operator gives the same results.
     """
 
     mnemonic: str
@@ -79,6 +83,10 @@ class Instruction:
     bind: Bind
     cost: Cost
     in_place: frozenset[str] = frozenset()
+    scratch: Callable[[Site], Room | None] | None = None
+    constant: Callable[[Site], str] | None = None
+    bits: str = ""
+    through: Mapping[str, str] = field(default_factory=dict)
     doc: str = ""
     apart: str = ""
     """What stands between the other operands' types and the operand ``fp``, whose type stands beside it."""
@@ -153,6 +161,26 @@ class Site:
         return pipe if isinstance(pipe, str) else pipe(self)
 
 
+class Room(NamedTuple):
+    """Scratch: its element type and extents. Of one row only the bytes count, in elements of any type where ``dtype``
+    is empty. ``like_source``: it is valid where the first source is."""
+
+    dtype: str
+    rows: int
+    cols: int
+    like_source: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows * self.cols * item_bytes(self.dtype or "i32")
+
+    def is_in(self, tile: Tile) -> bool:
+        """Whether a tile will do."""
+        if self.dtype and tile.dtype != self.dtype:
+            return False
+        return tile.nbytes >= self.nbytes if self.rows == 1 else tile.rows >= self.rows and tile.cols >= self.cols
+
+
 def describe(found: OperandType) -> str:
     if isinstance(found, Tile):
         return f"a {found.loc} tile {found.rows}x{found.cols} {found.dtype}"
@@ -195,6 +223,10 @@ def declare(
     attrs: str = "",
     cost: Cost,
     in_place: bool | str = False,
+    scratch: Callable[[Site], Room | None] | None = None,
+    constant: Callable[[Site], str] | None = None,
+    bits: str = "",
+    through: Mapping[str, str] | None = None,
     doc: str = "",
     apart: str = "",
 ) -> None:
@@ -217,6 +249,10 @@ def declare(
         bind,
         cost,
         frozenset(places),
+        scratch,
+        constant,
+        bits,
+        through or {},
         doc,
         apart,
     )

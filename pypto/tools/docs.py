@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..backend import ASCEND910B, ASCEND950, Target
-from ..ops.registry import ArgEffect, OpDecl, Pto, all_decls, get_decl, python_name
+from ..ops.registry import ArgEffect, OpDecl, all_decls, get_decl, python_name
 
 PAGE = Path("docs/operators.md")
 EXAMPLES = Path("docs/operator_examples")
@@ -53,22 +53,23 @@ def element_types_of(decl: OpDecl) -> Iterator[str]:
         if not exists_on(spec, target.module_arch):
             yield f"- {target.name}: not there"
             continue
-        parts = list(_limits(tile.pto, target))
+        parts = list(_limits(tile, target))
         if parts:
             yield f"- {target.name}: {'; '.join(parts)}"
 
 
-def _limits(pto: Pto, target: Target) -> Iterator[str]:
+def _limits(decl: OpDecl, target: Target) -> Iterator[str]:
     """``name``: dtypes, for each operand of the instruction whose element types are limited."""
-    from ..pto.checks import element_types
+    from ..passes.contracts import element_types, instruction_of
     from ..pto.elements import DATA_TYPES
-    from ..pto.instructions import INSTRUCTIONS
 
-    spec = INSTRUCTIONS[pto.mnemonic.removeprefix("pto.")]
+    spec, pto = instruction_of(decl), decl.pto
+    if spec is None or pto is None:
+        return
     order = list(DATA_TYPES)
     names = dict(zip((o.name for o in spec.ins), pto.operands))
     for operand in (*spec.ins, *spec.outs):
-        allowed = element_types(spec, target.module_arch, operand.name)
+        allowed = element_types(decl, target.module_arch, operand.name)
         if allowed is not None:
             known = sorted((n for n in allowed if n in DATA_TYPES), key=order.index)
             dtypes = ", ".join(DATA_TYPES[n].name for n in known)

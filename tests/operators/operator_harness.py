@@ -19,8 +19,7 @@ from pypto.ir.program import summarize
 from pypto.logging import LogLevel, set_log_level
 from pypto.ops.registry import get_decl
 from pypto.passes import VerificationLevel
-from pypto.pto.checks import element_types
-from pypto.pto.instructions import INSTRUCTIONS
+from pypto.passes.contracts import element_types
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.simulator import load
 
@@ -51,9 +50,8 @@ def instruction_dtypes(op: str, target: Target, operand: str = "dst") -> tuple[D
     """The dtypes the instruction of a tile operator takes on a target, from the instruction table."""
     decl = get_decl(op)
     assert decl is not None and decl.pto is not None
-    spec = INSTRUCTIONS[decl.pto.mnemonic.removeprefix("pto.")]
-    names = element_types(spec, target.module_arch, operand)
-    assert names is not None, f"{spec.mnemonic} states no element types for {operand}"
+    names = element_types(decl, target.module_arch, operand)
+    assert names is not None, f"{decl.pto.mnemonic} states no element types for {operand}"
     return tuple(d for d in NUMPY if d.mlir in names)
 
 

@@ -42,13 +42,7 @@ LOAD = "t = pl.load(x, [0, 0], [16, 64], valid_shape=[m, n])"
             ASCEND910B,
             "tile.cmp on Ascend910B: .*INT32 for equality only",
         ),
-        ((LOAD, "pl.store(pl.tile.add_relu(t, t), [0, 0], y)"), "FP32", ASCEND950, "tile.add_relu on Ascend950"),
-        (
-            ("a = pl.load(x, [0, 0], [1, 64])", "m2 = pl.tile.mrgsort_format2(a, a)", "pl.store(a, [0, 0], y)"),
-            "FP32",
-            ASCEND910B,
-            "tile.mrgsort_format2 needs scratch tmp",
-        ),
+        ((LOAD, "pl.store(pl.tile.col_prod(t), [0, 0], y)"), "INT8", ASCEND950, "tile.col_prod takes .* not INT8"),
     ],
 )
 def test_at_compile_time(lines, dtype, target, message):

@@ -48,6 +48,7 @@ def test_a_sequence(dtype, words):
         ("FP16", "INT16", LOAD, 64),
         ("FP16", "INT8", LOAD.replace("64])", "64], [16, 10])"), 40),
         ("FP16", "INT8", LOAD, 64),
+        ("FP16", "UINT8", LOAD, 64),
     ],
 )
 def test_a_conversion_that_keeps_low_bits(source, target, load, words):
@@ -57,7 +58,7 @@ def test_a_conversion_that_keeps_low_bits(source, target, load, words):
     assert_structural_equal(made, expected)
 
 
-@pytest.mark.parametrize(("source", "target"), [("FP32", "INT32"), ("FP16", "FP32"), ("FP16", "UINT8")])
+@pytest.mark.parametrize(("source", "target"), [("FP32", "INT32"), ("FP16", "FP32")])
 def test_other_conversions_take_none(source, target):
     before = kernel(params(source, target), LOAD + f"y = pl.tile.cast(t, pl.{target}, 'rint')\n" + STORE)
     assert supplied(before) is before
@@ -91,7 +92,7 @@ def test_kernels_compute_the_same_with_it(target):
     assert (y[:, :40] == np.tile(want, 5)).all() and (y[:, 40:] == 9).all() and (z == np.arange(7, 71)).all()
 
 
-def test_scratch_that_is_too_small_is_refused():
+def test_scratch_that_is_too_small_is_replaced():
     text = (
         "import pypto.language as pl\n@pl.function(type=pl.FunctionType.InCore)\n"
         "def k(x: pl.Tensor[[16, 64], pl.FP16], y: pl.Out[pl.Tensor[[16, 64], pl.INT8]], "
@@ -107,7 +108,6 @@ def test_scratch_that_is_too_small_is_refused():
 
     compiled(words=56, cast="tmp", ci="tmp", target="Ascend950")
     compiled(words=448, cast="tmp", ci="tmp")
-    with pytest.raises(ValueError, match="tile.cast on Ascend910B: 'tmp' needs 256 bytes"):
-        compiled(words=56, cast="tmp")
-    with pytest.raises(ValueError, match="tile.ci on Ascend910B: 'tmp' needs 1792 bytes"):
-        compiled(words=440, ci="tmp")
+    assert "cast_tmp" not in compiled(words=448, cast="tmp").pto["k"]
+    assert "cast_tmp" in compiled(words=56, cast="tmp").pto["k"]
+    assert "ci_tmp" in compiled(words=440, ci="tmp").pto["k"]

@@ -81,7 +81,7 @@ def test_the_page_shows_every_example_file_as_it_is():
         ("tile.add", "- Ascend910B: `result` INT16, INT32, FP16, FP32"),
         ("tile.add", "- Ascend950: `result` INT8, INT16, INT32, FP16, BF16, FP32"),
         ("tile.histogram", "- Ascend910B: not there"),
-        ("tile.add_relu", "- Ascend950: not there"),
+        ("tile.ands", "- Ascend910B: `result` INT8, INT16, INT32, UINT8, UINT16, UINT32"),
         ("tensor.add", "- Ascend910B: `result` INT16, INT32, FP16, FP32"),
     ],
 )

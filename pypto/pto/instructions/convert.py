@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..checks import row_major, same_valid, valid_axis, vec
+from ..checks import constant_extents, row_major, same_valid, valid_axis, vec
 from ..elements import PAIRS, data_type
 from ..errors import PtoError
 from ..numerics import convert, pack_pairs, unpack_pairs
 from ..runtime import TileValue, vector_cost
-from ..scratch import narrowed, on_a2a3
+from ..scratch import enough, narrowed
 from ..spec import Run, Site, declare
 
 
@@ -55,7 +55,9 @@ declare(
     "src ~tmp? -> dst",
     pipe="V",
     attrs="rmode:round_mode=CAST_RINT satmode:saturation_mode=OFF",
-    checks=(vec("src", "tmp", "dst"), row_major("src", "dst"), _same_elements, _legal, on_a2a3(narrowed)),
+    checks=(vec("src", "tmp", "dst"), row_major("src", "dst"), _same_elements, _legal, enough, constant_extents),
+    scratch=narrowed,
+    constant=lambda site: "dst" if narrowed(site) is not None else "",
     bind=_cast,
     cost=vector_cost(of="src"),
     in_place="src",

@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import Apart, ContractError, OnlyOn, dtypes, loc, row_major, same_dtype, same_valid, scalar_of, vec
+from ..checks import (
+    Apart,
+    ContractError,
+    constant_extents,
+    dtypes,
+    loc,
+    row_major,
+    same_dtype,
+    same_valid,
+    scalar_of,
+    vec,
+)
 from ..errors import PtoError
 from ..numerics import in_f32, is_floating
 from ..runtime import Array, elementwise, to_scalar, vector_cost
@@ -261,8 +272,10 @@ declare(
         row_major("src0", "src1", "dst"),
         same_valid("dst", "src0", "src1"),
         _prelu_scratch,
+        constant_extents,
         Apart("tmp/src0 tmp/src1 tmp/dst src0/src1 src0/dst src1/dst"),
     ),
+    constant=lambda site: "dst" if site.arch == "a2a3" else "",
     bind=elementwise(lambda x, slope: np.where(x > 0, x, x * slope)),
     cost=vector_cost(3),
     doc="x where x > 0, else x * slope, with a slope for each element.",
@@ -287,7 +300,6 @@ _fused("taddc", "src0 src1 src2 -> dst", lambda a, b, c: a + b + c)
 _fused("tsubc", "src0 src1 src2 -> dst", lambda a, b, c: a - b + c)
 _fused("taddsc", "src0 scalar:scalar src1 -> dst", lambda a, s, b: a + s + b)
 _fused("tsubsc", "src0 scalar:scalar src1 -> dst", lambda a, s, b: a - s + b)
-_binary("taddrelu", lambda a, b: np.maximum(a + b, a.dtype.type(0)), "f16 f32 i16", "", only=(OnlyOn("a2a3"),))
 
 
 def _axpy(site: Site) -> Any:
@@ -404,10 +416,12 @@ declare(
     pipe="V",
     checks=(
         loc("dst", "vec", "mat"),
-        dtypes("dst", "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"),
-        scalar_of("scalar", "dst"),
+        dtypes("dst", "i16 i32 f16 bf16 f32", _WIDE),
+        scalar_of("scalar", "dst", signed=True),
         _expanded_layout,
     ),
+    bits="int",
+    through={"i8": "i16", "ui8": "i16"},
     bind=_expands,
     cost=vector_cost(),
     doc="A scalar in every valid element; in every element of a tile in mat.",

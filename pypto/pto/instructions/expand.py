@@ -10,7 +10,7 @@ from ..checks import dtypes, no_box, row_major, same_dtype, same_valid, valid_ax
 from ..errors import PtoError
 from ..numerics import in_f32
 from ..runtime import Array, TileValue, vector_cost
-from ..scratch import on_a2a3, row_copies
+from ..scratch import on_a2a3, row_blocks, row_copies
 from ..shapes import Tile
 from ..spec import Run, Site, declare
 from .elementwise import quotient
@@ -160,4 +160,5 @@ for _axis, _word, _operands in ((0, "row", "src0 src1 ~tmp? -> dst"), (1, "col",
             bind=_combined(_function, _axis),
             cost=vector_cost(_passes),
             in_place=True,
+            scratch=row_blocks if _axis == 0 else None,
         )

@@ -347,13 +347,17 @@ def _extract(site: Site) -> Run:
     return run
 
 
+_EXTRACTED = dtypes(
+    "dst", "i8 ui8 f16 bf16 f32", "i8 ui8 f16 bf16 f32 f8E4M3FN f8E5M2 !pto.hif8", within="vec"
+)
 declare(
     "textract",
     "src indexRow:index indexCol:index fp? -> dst",
     apart="fp",
     pipe=_pipe,
     attrs=_MOVE_ATTRS,
-    checks=(_legal_move, _moved_dtype, _only_from_acc, _whole_fractals),
+    checks=(_legal_move, _moved_dtype, _only_from_acc, _EXTRACTED, _whole_fractals),
+    bits="any",
     bind=_extract,
     cost=_move_cost,
     doc="A window of a tile, laid out as dst wants it.",
@@ -371,13 +375,17 @@ def _insert(site: Site) -> Run:
     return run
 
 
+_INSERTED = dtypes(
+    "dst", "i8 ui8 f16 bf16 f32", "i8 ui8 i32 f16 bf16 f32 f8E4M3FN f8E5M2 !pto.hif8", within="vec"
+)
 declare(
     "tinsert",
     "src indexRow:index indexCol:index fp? -> dst",
     apart="fp",
     pipe=_pipe,
     attrs=_MOVE_ATTRS,
-    checks=(_legal_move, _moved_dtype, _only_from_acc),
+    checks=(_legal_move, _moved_dtype, _only_from_acc, _INSERTED),
+    bits="any",
     bind=_insert,
     cost=_move_cost,
     doc="A tile into a window of a larger one.",

@@ -9,7 +9,7 @@ import numpy as np
 from ..checks import OnlyOn, dtypes, item_size, row_major, same_dtype, scalar_of, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, vector_cost
-from ..scratch import extents, on_a2a3, sequence, transposed
+from ..scratch import enough, merged_lists, on_a2a3, sequence, sorted_blocks, transposed
 from ..spec import Run, Site, declare
 
 _ANY = "i8 i16 i32 ui8 ui16 ui32 f16 bf16 f32"
@@ -69,12 +69,14 @@ declare(
     attrs="descending:bool=false",
     checks=(
         vec("tmp", "dst"),
-        dtypes("dst", "i16 i32 ui16 ui32"),
-        scalar_of("S", "dst"),
+        dtypes("dst", "i16 i32"),
+        scalar_of("S", "dst", signed=True),
         row_major("dst"),
         _several_columns,
-        on_a2a3(sequence),
+        enough,
     ),
+    scratch=sequence,
+    bits="int",
     bind=_sequence,
     cost=vector_cost(),
     doc="S, S+1, .. over the valid elements, row after row; S, S-1, .. when descending.",
@@ -197,10 +199,6 @@ def _sort32(site: Site) -> Run:
     return run
 
 
-_MOST_COPIED = 8160
-"""A row up to here (elements on the 910B, bytes on the 950) is copied whole to be padded, else its last block."""
-
-
 def _whole_blocks(site: Site) -> None:
     src = site.tile("src")
     if src.v_col is not None and src.v_col % 32 == 0:
@@ -209,14 +207,6 @@ def _whole_blocks(site: Site) -> None:
         if src.v_col is not None:
             raise PtoError(f"'pto.tsort32': {src.v_col} columns are not whole blocks of 32; pass a tmp tile")
         return
-    tmp, cols = site.tile("tmp"), extents(src)[1]
-    whole = cols * (1 if site.arch == "a2a3" else src.item) <= _MOST_COPIED
-    need = -(-cols // 32) * 32 if whole else 32
-    if tmp.dtype != src.dtype or tmp.rows * tmp.cols < need:
-        raise PtoError(
-            f"'pto.tsort32': 'tmp' must be {src.dtype} with room for {need} elements, the row in whole blocks, "
-            f"got {tmp.rows}x{tmp.cols} {tmp.dtype}"
-        )
 
 
 declare(
@@ -230,7 +220,9 @@ declare(
         dtypes("idx", "ui32"),
         row_major("src", "idx", "dst"),
         _whole_blocks,
+        enough,
     ),
+    scratch=sorted_blocks,
     bind=_sort32,
     cost=vector_cost(4, of="src"),
     doc="Blocks of 32 columns sorted from largest to smallest, as pairs of value and index, 8 bytes each.",
@@ -315,6 +307,7 @@ declare(
         row_major(*_LISTS, "dst"),
         _merge_form,
     ),
+    scratch=merged_lists,
     bind=_merge,
     cost=vector_cost(4),
     doc="Groups of four sorted blocks of pairs merged, largest first, blockLen counting elements; or two to four "

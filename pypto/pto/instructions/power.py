@@ -13,7 +13,8 @@ from ..numerics import is_floating
 from ..runtime import Array, elementwise, vector_cost
 from ..spec import Check, Site, declare
 
-_INTEGERS = "i8 i16 i32 ui8 ui16 ui32"
+_INTEGERS = "i8 i16 i32"
+_UNSIGNED = "ui8 ui16 ui32"
 
 
 def _power(base: Array, exponent: Any) -> Array:
@@ -49,7 +50,7 @@ def _scratch(source: str) -> Check:
     return check
 
 
-def _declare(name: str, operands: str, tiles: Sequence[str], *more: Check) -> None:
+def _declare(name: str, operands: str, tiles: Sequence[str], integers: str, *more: Check) -> None:
     declare(
         name,
         operands,
@@ -58,17 +59,19 @@ def _declare(name: str, operands: str, tiles: Sequence[str], *more: Check) -> No
         checks=(
             vec(*tiles, "tmp", "dst"),
             same_dtype("dst", *tiles),
-            dtypes("dst", f"{_INTEGERS} f32", f"{_INTEGERS} f16 bf16 f32"),
+            dtypes("dst", f"{integers} f32", f"{integers} f16 f32"),
             row_major(*tiles, "tmp", "dst"),
             same_valid("dst", *tiles),
             *more,
             _scratch(tiles[0]),
         ),
         bind=elementwise(_power),
+        bits="int",
+        through={"bf16": "f32"},
         cost=vector_cost(8),
         doc="base to the power exp; in f32 and rounded for floats, wrapped to the type for integers.",
     )
 
 
-_declare("tpow", "base exp ~tmp? -> dst", ("base", "exp"))
-_declare("tpows", "src scalar:scalar ~tmp? -> dst", ("src",), scalar_of("scalar", "src"))
+_declare("tpow", "base exp ~tmp? -> dst", ("base", "exp"), f"{_INTEGERS} {_UNSIGNED}")
+_declare("tpows", "src scalar:scalar ~tmp? -> dst", ("src",), _INTEGERS, scalar_of("scalar", "src", signed=True))

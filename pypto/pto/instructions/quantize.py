@@ -7,6 +7,7 @@ import numpy as np
 from ..checks import OnlyOn, dtypes, no_box, row_major, same_dtype, same_valid, valid_axis, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, vector_cost
+from ..scratch import like_source
 from ..shapes import Tile
 from ..spec import Check, Run, Site, declare
 
@@ -102,6 +103,7 @@ declare(
         _mode,
         _scratch,
     ),
+    scratch=like_source,
     bind=_quantize,
     cost=vector_cost(6, of="src"),
     doc="src * fp, plus offset, rounded once to nearest even and clamped to 8 bits; NaN gives 0. The factor and the "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import column_result, dtypes, row_major, same_dtype, valid_axis, valid_extent, vec
+from ..checks import column_result, constant_extents, dtypes, row_major, same_dtype, valid_axis, valid_extent, vec
 from ..errors import PtoError
 from ..numerics import is_floating
 from ..runtime import Array, TileValue, vector_cost
@@ -79,6 +79,7 @@ def _declare(
     attrs: str = "",
     passes: float = 1,
     scratch: bool = True,
+    constant: Callable[[Site], str] | None = None,
 ) -> None:
     declare(
         name,
@@ -88,6 +89,7 @@ def _declare(
         checks=checks,
         bind=_reduce(function, axis),
         cost=_reduction_cost(passes),
+        constant=constant,
     )
 
 
@@ -133,17 +135,19 @@ _TMP = on_a2a3(same_dtype("src", "tmp"))
 _INDEX = dtypes("dst", "i32 ui32")
 
 _COLUMN_TYPES = dtypes("src", _USUAL, "i8 i16 i32 f16 bf16 f32")
+_PRODUCT_TYPES = dtypes("src", _USUAL, "i16 i32 f16 bf16 f32")
 
 for _name, _function in (("sum", _sum), ("max", _max), ("min", _min), ("prod", _product)):
     _declare(f"trow{_name}", _function, 1, _row_checks(_SAME, dtypes("src", _USUAL), _TMP), passes=2)
-    _tree = (_tree_has_scratch,) if _name == "sum" else ()
+    _tree = (_tree_has_scratch, constant_extents) if _name == "sum" else ()
     _declare(
         f"tcol{_name}",
         _function,
         0,
-        _col_checks(_SAME, _COLUMN_TYPES, *_tree),
+        _col_checks(_SAME, _COLUMN_TYPES if _name != "prod" else _PRODUCT_TYPES, *_tree),
         attrs="isBinary:bool=false" if _name == "sum" else "",
         scratch=_name == "sum",
+        constant=(lambda site: "src" if site.has("tmp") else "") if _name == "sum" else None,
     )
 
 for _name, _function in (("argmax", _argmax), ("argmin", _argmin)):

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import Apart, dtypes, row_major, same_dtype, same_valid, scalar_of, vec
+from ..checks import Apart, ContractError, dtypes, row_major, same_dtype, same_valid, scalar_of, vec
 from ..errors import PtoError
 from ..runtime import Array, TileValue, elementwise, to_scalar, vector_cost
-from ..scratch import covers, like, on_a2a3
+from ..scratch import covers, enough, like, mask_words, on_a2a3, one_row
 from ..spec import Bind, Run, Site, declare
 
 _COMPARE: dict[str, Callable[[Any, Any], Array]] = {
@@ -39,6 +39,16 @@ def _mask_room(mask: str, data: str):
             )
 
     return check
+
+
+def _mask_as_wide(site: Site) -> None:
+    src, mask = site.tile("src0"), site.tile("dst")
+    if site.target.quirks.mask_as_wide and (mask.rows, mask.cols) != (src.rows, src.cols):
+        raise ContractError(
+            f"'pto.tcmp': the mask must have the extents of the tiles compared, {src.rows}x{src.cols}, got "
+            f"{mask.rows}x{mask.cols}",
+            hint="compare tiles of a multiple of 32 columns, of which valid_shape says how many are valid",
+        )
 
 
 def _i32_equal_only(site: Site) -> None:
@@ -98,12 +108,14 @@ declare(
         vec("src0", "src1", "dst"),
         same_dtype("src0", "src1"),
         dtypes("src0", "i32 f16 f32", "i8 i16 i32 f16 bf16 f32"),
-        dtypes("dst", "i8 ui8", "i8 ui8 i32 ui32"),
+        dtypes("dst", "i8 ui8"),
         row_major("src0", "src1", "dst"),
+        _mask_as_wide,
         same_valid("src0", "src1"),
         _mask_room("dst", "src0"),
         _i32_equal_only,
     ),
+    through={"bf16": "f32"},
     bind=_compare,
     cost=vector_cost(of="src0"),
 )
@@ -114,13 +126,14 @@ declare(
     attrs="cmpMode:cmp=eq",
     checks=(
         vec("src", "dst"),
-        dtypes("src", "i16 i32 f16 f32", "i8 i16 i32 f16 bf16 f32"),
+        dtypes("src", "i16 i32 f16 f32", "i8 i16 i32 f16 f32"),
         scalar_of("scalar", "src"),
         dtypes("dst", "i8 ui8", "i8 ui8 i32 ui32"),
         row_major("src", "dst"),
         _mask_room("dst", "src"),
         _i32_equal_only,
     ),
+    through={"bf16": "f32"},
     bind=_compare_scalar,
     cost=vector_cost(of="src"),
 )
@@ -158,7 +171,9 @@ declare(
         row_major("src0", "src1", "dst"),
         same_valid("dst", "src0", "src1"),
         _mask_room("mask", "dst"),
+        enough,
     ),
+    scratch=mask_words,
     bind=_select,
     cost=vector_cost(),
     doc="src0 where the mask's bit is set, else src1.",
@@ -175,9 +190,10 @@ declare(
         row_major("src", "dst"),
         same_valid("dst", "src"),
         _mask_room("mask", "dst"),
-        on_a2a3(same_dtype("src", "tmp")),
+        enough,
         Apart("tmp/mask tmp/src"),
     ),
+    scratch=one_row,
     bind=_select_scalar,
     cost=vector_cost(),
     doc="src where the mask's bit is set, else the scalar.",
@@ -221,19 +237,20 @@ def _by_scalar(name: str, function: Callable[..., Array]) -> Bind:
 
 
 _BITS = "i8 i16 i32 ui8 ui16 ui32"
+_NARROW = "i8 i16 ui8 ui16"
 _APART = Apart("tmp/src0 tmp/src1 tmp/dst src0/dst src1/dst", "tmp/src0 tmp/src1 tmp/dst")
 _SCALAR_APART = Apart("tmp/src tmp/dst src/dst", "tmp/src tmp/dst src/dst")
 _NOT_IN_PLACE = Apart("src/dst", "src/dst")
 """The library spreads the scalar over the destination before it reads the source."""
 
 for _name, _function, _a2a3, _scalar_a2a3, _tmp, _rules, _scalar_rules in (
-    ("tand", np.bitwise_and, _BITS, _BITS, "", (), (_NOT_IN_PLACE,)),
-    ("tor", np.bitwise_or, _BITS, _BITS, "", (), (_NOT_IN_PLACE,)),
+    ("tand", np.bitwise_and, _BITS, _NARROW, "", (), (_NOT_IN_PLACE,)),
+    ("tor", np.bitwise_or, _BITS, _NARROW, "", (), (_NOT_IN_PLACE,)),
     (
         "txor",
         np.bitwise_xor,
         _BITS,
-        _BITS,
+        _NARROW,
         " ~tmp?",
         (on_a2a3(like("dst"), covers("dst")), _APART),
         (on_a2a3(like("dst"), covers("dst")), _SCALAR_APART),
