@@ -13,7 +13,6 @@ from ..ir.program import Function, Program, is_incore_type, summarize
 from ..ops.registry import Core, get_decl
 from ..passes.context import MemoryPlanner, current_or_default
 from .context import ModuleContext
-from .cpp_names import KEYWORDS
 from .kernel import KernelBuilder, Options
 from .legality import check_legal
 from .render import render_module
@@ -80,11 +79,14 @@ class PTOCodegen:
 
 
 def _check_name(kernel: Function) -> None:
-    """Raise the user's error for a kernel that C++ cannot have a function called so for."""
-    if kernel.name != identifier(kernel.name) or kernel.name in KEYWORDS:
-        what = "is a word of C++" if kernel.name in KEYWORDS else "has letters that C++ and PTO have no names of"
-        hint = "name the function in ASCII letters, digits and underscores, and not by a word of C++"
-        raise user_error(ValueError, f"the kernel's name {kernel.name!r} {what}", kernel.span, hint)
+    """Raise the user's error for a kernel whose name C++ and PTO have no letters for."""
+    if kernel.name != identifier(kernel.name):
+        raise user_error(
+            ValueError,
+            f"the kernel's name {kernel.name!r} has letters that C++ and PTO have no names of",
+            kernel.span,
+            "name the function in ASCII letters, digits and underscores",
+        )
 
 
 def selected_target() -> Target:

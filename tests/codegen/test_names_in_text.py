@@ -37,7 +37,7 @@ def test_a_kernel_may_be_called_like_a_value(name: str):
     assert f"func.func @{name}(" in compiled.pto[name]
 
 
-@pytest.mark.parametrize(("name", "why"), [("α", "no names of"), ("float", "word of C\\+\\+"), ("true", "word of C")])
+@pytest.mark.parametrize(("name", "why"), [("α", "no names of"), ("größe", "no names of")])
 def test_a_kernel_that_cpp_has_no_name_for_is_refused(name: str, why: str):
     with pytest.raises(Diagnosed, match=why):
         pl.compile(pl.parse(TEXT.format(kernel=name, x="x", n="n", tile="t")), dump_passes=False)
