@@ -13,8 +13,9 @@ from ..ir.enums import MemorySpace
 from ..ir.expr import Call, Expr, Var, index_const, tile_type_of
 from ..ir.types import TileType, same_dims
 from ..ops.registry import rebind
-from .context import Value
+from .context import Op, Value
 from .instructions import instruction
+from .types import tile_text
 
 if TYPE_CHECKING:
     from .kernel import KernelBuilder
@@ -79,7 +80,12 @@ def _as(kernel: KernelBuilder, tile: Expr, dtype: DataType) -> Value:
     """A tile's bytes as elements of ``dtype``, of the same width."""
     type = tile.type
     assert isinstance(tile, Var) and isinstance(type, TileType)
-    if type.dtype is dtype or type.memref is None:
+    if type.dtype is dtype:
         return kernel.value(tile)
     seen = type.replace(dtype=dtype, memref=None)
+    if type.memref is None:
+        source = kernel.value(tile)
+        made = kernel.fresh(f"{tile.name_hint}_bits", tile_text(seen, kernel.target))
+        kernel.add(Op("bitcast", result=made, source=source))
+        return made
     return kernel.buffers.at(seen, type.memref.byte_offset, index_const(0), f"{tile.name_hint}_bits")
