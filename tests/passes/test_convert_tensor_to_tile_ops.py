@@ -434,7 +434,8 @@ def test_an_operator_without_a_tile_form_is_a_defect_of_the_compiler() -> None:
     y = ir.Var("y", x.type)
     op = ir.Op("tensor.unheard_of")
     body = ir.SeqStmts([ir.AssignStmt(y, ir.Call(op, [x], x.type)), ir.ReturnStmt([y])])
-    op.decl = type("Decl", (), {"name": op.name, "args": (), "tile_form": None, "channel": None, "inherits": None})()
+    facets = {"name": op.name, "args": (), "by_name": {}, "tile_form": None, "channel": None, "inherits": None}
+    op.decl = type("Decl", (), facets)()
     before = ir.Program([ir.Function("kernel", [x], [x.type], body, type=ir.FunctionType.InCore)])
     with pytest.raises(InternalError, match="no registered tile conversion"):
         passes.convert_tensor_to_tile_ops()(before)

@@ -46,7 +46,7 @@ def test_assemble_at_odd_column_keeps_what_is_around_it(target, dtype, column, w
 @pytest.mark.parametrize("column", [0, 8, 32])
 def test_assemble_at_a_multiple_of_32_bytes_stays_a_copy(column):
     text = pl.compile(_kernel(DataType.FP32, column, 16)).pto["join"]
-    assert "pto.tsetval" not in text and "pto.tmov" in text
+    assert "pto.tsetval" not in text and "pto.tinsert" in text
 
 
 def test_offset_of_a_loop_is_aligned_by_its_step():
