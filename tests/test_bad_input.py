@@ -199,8 +199,9 @@ def test_reading_outside_a_tensor_at_run_time_names_the_line():
     assert f"{__file__}:" in str(caught.value)
 
 
-@pytest.mark.parametrize("step", [-1, 0])
-def test_a_kernels_loop_counts_up(step):
+def test_a_kernels_loop_has_a_step():
+    step = 0
+
     def build():
         @pl.function(type=pl.FunctionType.InCore)
         def k(a: pl.Tensor[[64, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):

@@ -103,7 +103,9 @@ class _Names(Visitor):
         call = op.value if isinstance(op, AssignStmt) else op.expr
         part = call.span.is_valid() and _begin(call.span) == _begin(op.span)
         named = isinstance(op, AssignStmt) and not part
-        renamed = named and isinstance(call, Call) and not isinstance(call.op, GlobalVar)
+        renamed = named and not (isinstance(call, Call) and isinstance(call.op, GlobalVar))
+        # What an operator writes beside its result has no new name.
+        renamed = renamed and self._memory.target(call) is var
         by_name = isinstance(call, Call) and renamed and call.op.name.startswith("tensor.")
         overwritten = _Overwritten(op.span, self._region, by_name)
         for root in self._memory.may_be(var):
