@@ -192,12 +192,14 @@ def unary(cls: type[UnaryExpr], operand: Expr, span: Span = UNKNOWN_SPAN) -> Exp
     return cls(operand, dtype, span)
 
 
-def build_scalar(name: str, operands: Sequence[Any], span: Span) -> Expr:
-    """The expression class ``name`` of operands of which at least one is an expression.
-
-    Raises TypeError where no core computes what Python means by it.
-    """
+def computed_scalar(name: str, operands: Sequence[Any], span: Span) -> Expr:
+    """`build_scalar` of what a kernel computes. Raises TypeError where no core computes what Python means by it."""
     _check_computable(name, operands)
+    return build_scalar(name, operands, span)
+
+
+def build_scalar(name: str, operands: Sequence[Any], span: Span) -> Expr:
+    """The expression class ``name`` of operands of which at least one is an expression."""
     like = next(scalar_dtype(o) for o in operands if isinstance(o, Expr))
     made = [o if isinstance(o, Expr) else scalar_const(o, like, span) for o in operands]
     cls = getattr(E, name)

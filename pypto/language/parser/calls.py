@@ -438,7 +438,7 @@ class CallsMixin(ParserBase):
         if not any(isinstance(a, Expr) for a in args):
             args = [self.as_expr(args[0], node), *args[1:]]
         try:
-            return S.build_scalar(name, args, self.span(node))
+            return S.computed_scalar(name, args, self.span(node))
         except OP_ERRORS as error:
             raise self.wrap_op_error(f"'{name.lower()}'", error, node) from error
 

@@ -214,7 +214,7 @@ class ExpressionsMixin(ParserBase):
 
     def _scalar_operator(self, name: str, operands: Sequence[Any], node: ast.AST, symbol: str) -> Expr:
         try:
-            return S.build_scalar(name, operands, self.span(node))
+            return S.computed_scalar(name, operands, self.span(node))
         except OP_ERRORS as error:
             raise self.wrap_op_error(f"operator '{symbol}'", error, node) from error
 
